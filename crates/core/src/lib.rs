@@ -1,0 +1,26 @@
+//! Decisions only: everything Danube decides, as pure values and functions.
+//!
+//! Here live the names, the intents, the replicated [`catalog`], the typed [`change`]s that
+//! move it, and the [`subscription`] engine that says who receives a message and when it comes
+//! back. What this crate leaves to others: sockets, files, clocks, threads, random numbers.
+//!
+//! Law: no IO, no async, no clock, no randomness. Time comes in as an argument ([`Tick`],
+//! [`WallMs`]), effects go out as values, so that a test of a thirty-second backoff takes a
+//! microsecond and one seed replays a whole history.
+
+pub mod catalog;
+pub mod change;
+pub mod fault;
+pub mod ids;
+pub mod intent;
+pub mod name;
+pub mod policy;
+pub mod subscription;
+
+pub use fault::{Fault, FaultKind};
+pub use ids::{
+    ConsumerId, Epoch, Incarnation, Offset, ProducerId, SubscriptionId, Tick, TopicId, WallMs,
+};
+pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
+pub use name::{NamespaceName, SubscriptionName, TopicName};
+pub use policy::{Backoff, FailurePolicy, SubscriptionType};

@@ -1,0 +1,3 @@
+//! Skeleton.
+pub mod progress;
+pub use progress::{Attempts, Progress, ProgressRecord, Step};
