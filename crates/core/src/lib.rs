@@ -22,5 +22,5 @@ pub use ids::{
     ConsumerId, Epoch, Incarnation, Offset, ProducerId, SubscriptionId, Tick, TopicId, WallMs,
 };
 pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
-pub use name::{NamespaceName, SubscriptionName, TopicName};
+pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
 pub use policy::{Backoff, FailurePolicy, SubscriptionType};

@@ -1,2 +1,79 @@
-//! Skeleton.
-fn main() {}
+//! `danube`: the one binary. A broker, its clients for the command line, its operators' tool and
+//! its benchmarks.
+//!
+//! This crate translates: flags and files into options, messages into lines of text, faults into
+//! exit codes. It leaves every decision about a message to the broker.
+//!
+//! Law: stdout is for pipes and carries results only; everything else goes to stderr.
+
+mod bench;
+mod channel;
+mod compat;
+mod config;
+mod consume;
+mod ctl;
+mod failure;
+mod output;
+mod produce;
+mod signals;
+mod start;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Small and quick for many short-lived messages; also gives memory back to the system.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A message broker: durable queues and streams, ready with one command
+#[derive(Debug, Parser)]
+#[command(name = "danube", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a broker
+    Start(start::Arguments),
+    /// Publish messages to a topic
+    Produce(produce::Arguments),
+    /// Receive messages of a topic and print them
+    Consume(consume::Arguments),
+    /// Create, describe and change topics, namespaces and metadata
+    Ctl(ctl::Arguments),
+    /// Measure a broker
+    Bench(bench::Arguments),
+    /// Print the version
+    Version,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return Failure::refused(format!("no threads can be started: {error}")).report();
+        }
+    };
+    let ended = runtime.block_on(run(cli.command));
+    // A second signal, or a call that hangs, must not be waited for.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Start(arguments) => start::run(arguments).await,
+        Command::Produce(arguments) => produce::run(arguments).await,
+        Command::Consume(arguments) => consume::run(arguments).await,
+        Command::Ctl(arguments) => ctl::run(arguments).await,
+        Command::Bench(arguments) => bench::run(arguments).await,
+        Command::Version => output::line(concat!("danube ", env!("CARGO_PKG_VERSION"))),
+    }
+}

@@ -1,1 +1,47 @@
-//! Skeleton.
+//! The log: one journal per data directory, shared by all topics, with group commit.
+//!
+//! [`Store`] owns the directory, one writer thread and one reader thread; a [`TopicLog`] is the
+//! handle of one topic on it. Here live the bytes on disk (`docs/formats/journal.md`), their
+//! recovery after a crash, and the memory of recent batches. What this crate leaves to others:
+//! which topics exist (the catalog), who receives a message (the engine of `danube-core`), what a
+//! record means (the wire), and any async runtime: everything here answers through callbacks.
+//!
+//! Law: what was acknowledged is readable, in order, after whatever its durability mode promises
+//! to survive; what cannot be read is named and stops its own topic alone, never skipped silently.
+//!
+//! | question | look in |
+//! |---|---|
+//! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
+//! | how a group is laid out and written | `group`, `writer`, `journal` |
+//! | what happens when the disk refuses | `writer`, `journal` |
+//! | what is cut, and what is quarantined | `recovery`, `scan` |
+//! | how a read finds its bytes | `topic`, `reader`, `cache` |
+
+mod cache;
+pub mod disk;
+mod error;
+mod frame;
+mod group;
+mod header;
+mod journal;
+mod lock;
+mod options;
+mod queue;
+mod reader;
+mod recovery;
+mod scan;
+mod shared;
+mod step;
+mod store;
+mod topic;
+mod topic_log;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{AppendError, CloseError, Damage, OpenError, ReadError};
+pub use frame::FRAME_PAYLOAD_MAX;
+pub use options::{RecoveryProgress, StoreOptions, StoreStats};
+pub use store::Store;
+pub use topic_log::{Appended, Bounds, ReadBatch, ReadLimit, TopicLog};

@@ -1,1 +1,238 @@
-//! Skeleton.
+//! The catalog: which namespaces, topics and subscriptions exist, and how they are set up.
+//!
+//! A [`Catalog`] is a value. [`Catalog::apply`] moves it by one [`Command`], and nothing else
+//! does; every broker that applies the same commands holds the same catalog. Who orders and keeps
+//! the commands is left to the `meta` crate, who acts on them to the broker. Messages and cursors
+//! are not here.
+//!
+//! Law: a command that is refused changes nothing, and applying reads neither clock nor chance:
+//! times come from the command's stamp, numbers from the catalog's own counters.
+
+mod document;
+mod namespace;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod topic;
+
+pub use namespace::{Namespace, NamespacePolicies};
+pub use topic::{CONSUMERS_MAX, Consumer, POLICIES_AHEAD_MAX, Subscription, Topic};
+
+use crate::change::{Command, LEVEL, Outcome, TopicRef};
+use crate::fault::{Fault, FaultKind};
+use crate::ids::{Incarnation, TopicId, WallMs};
+use crate::name::{NamespaceName, TopicName};
+use std::ops::Bound;
+
+/// A persistent map: a clone shares everything until one of the two changes.
+pub type Map<K, V> = rpds::RedBlackTreeMapSync<K, V>;
+
+/// The namespace that is there without being made.
+pub const DEFAULT_NAMESPACE: &str = "default";
+/// The namespace of the product's own topics.
+pub const SYSTEM_NAMESPACE: &str = "system";
+
+/// Everything the brokers have agreed upon. A clone costs a few reference counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    /// The highest level that any applied command needed.
+    level: u32,
+    next_topic: TopicId,
+    incarnation: Incarnation,
+    namespaces: Map<NamespaceName, Namespace>,
+    /// Topics that were made with a number of partitions; the partitions are in `topics`.
+    partitioned: Map<TopicName, u32>,
+    topics: Map<TopicName, Topic>,
+    /// Follows from `topics`.
+    names: Map<TopicId, TopicName>,
+}
+
+impl Default for Catalog {
+    /// The catalog of a new installation: the namespaces `default` and `system`, and no topics.
+    fn default() -> Catalog {
+        let mut namespaces = Map::new_sync();
+        for name in [DEFAULT_NAMESPACE, SYSTEM_NAMESPACE] {
+            let name = NamespaceName::parse(name).expect("our own names are well formed");
+            namespaces.insert_mut(name, Namespace::new(WallMs(0)));
+        }
+        Catalog {
+            level: 1,
+            next_topic: TopicId(1),
+            incarnation: Incarnation(0),
+            namespaces,
+            partitioned: Map::new_sync(),
+            topics: Map::new_sync(),
+            names: Map::new_sync(),
+        }
+    }
+}
+
+impl Catalog {
+    /// Takes one command.
+    ///
+    /// # Errors
+    /// The refusal of the change, as its own documentation lists them, or
+    /// [`FaultKind::Unsupported`] for a command of a level above [`LEVEL`]. The catalog is then
+    /// what it was before.
+    pub fn apply(&mut self, command: &Command) -> Result<Outcome, Fault> {
+        if command.level > LEVEL {
+            return Err(too_new("command", command.level));
+        }
+        let mut next = self.clone();
+        let outcome = command.change.apply(&mut next, command.stamp)?;
+        next.level = next.level.max(command.level);
+        *self = next;
+        Ok(outcome)
+    }
+
+    /// The topic, or topic partition, called `name`.
+    pub fn topic(&self, name: &TopicName) -> Option<&Topic> {
+        self.topics.get(name)
+    }
+
+    /// The topic, or topic partition, with the number `id`.
+    pub fn topic_by_id(&self, id: TopicId) -> Option<(&TopicName, &Topic)> {
+        let name = self.names.get(&id)?;
+        self.topics.get_key_value(name)
+    }
+
+    /// All topics and topic partitions, by name.
+    pub fn topics(&self) -> impl Iterator<Item = (&TopicName, &Topic)> {
+        self.topics.iter()
+    }
+
+    /// The topics and topic partitions of `namespace`, by name.
+    pub fn topics_in(
+        &self,
+        namespace: &NamespaceName,
+    ) -> impl Iterator<Item = (&TopicName, &Topic)> {
+        // `-` is the lowest character that a name may have.
+        self.topics_with_prefix(format!("/{namespace}/"), "-")
+    }
+
+    /// The namespace called `name`.
+    pub fn namespace(&self, name: &NamespaceName) -> Option<&Namespace> {
+        self.namespaces.get(name)
+    }
+
+    /// All namespaces, by name.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&NamespaceName, &Namespace)> {
+        self.namespaces.iter()
+    }
+
+    /// What `base` consists of: a plain topic or a single partition of itself, a partitioned topic
+    /// of its partitions by number, an unknown one of nothing.
+    pub fn partitions(&self, base: &TopicName) -> Vec<TopicName> {
+        if self.topics.contains_key(base) {
+            return vec![base.clone()];
+        }
+        let mut found: Vec<(u32, TopicName)> = self
+            .topics_with_prefix(format!("{base}-part-"), "")
+            .filter_map(|(name, _)| match name.partition() {
+                Some((of, index)) if of == *base => Some((index, name.clone())),
+                _ => None,
+            })
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// With how many partitions `base` was made; `None` for a plain topic, and for one whose
+    /// partitions were made one by one by their producers.
+    pub fn partition_count(&self, base: &TopicName) -> Option<u32> {
+        self.partitioned.get(base).copied()
+    }
+
+    /// Topics that were made with a number of partitions, by name.
+    pub fn partitioned(&self) -> impl Iterator<Item = (&TopicName, u32)> {
+        self.partitioned.iter().map(|(name, count)| (name, *count))
+    }
+
+    /// The last process start that was granted; 0 before the first.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// Topics whose name begins with `prefix`, seeking to `prefix` + `seek`.
+    fn topics_with_prefix(
+        &self,
+        prefix: String,
+        seek: &str,
+    ) -> impl Iterator<Item = (&TopicName, &Topic)> {
+        // No topic can have a prefix that is too long for a name.
+        let start = TopicName::parse(&format!("{prefix}{seek}")).ok();
+        start
+            .map(|start| self.topics.range((Bound::Included(start), Bound::Unbounded)))
+            .into_iter()
+            .flatten()
+            .take_while(move |(name, _)| name.as_str().starts_with(&prefix))
+    }
+}
+
+/// What the changes are made of.
+impl Catalog {
+    pub(crate) fn insert_namespace(&mut self, name: NamespaceName, namespace: Namespace) {
+        self.namespaces.insert_mut(name, namespace);
+    }
+
+    pub(crate) fn remove_namespace(&mut self, name: &NamespaceName) -> bool {
+        self.namespaces.remove_mut(name)
+    }
+
+    pub(crate) fn set_partition_count(&mut self, base: TopicName, count: u32) {
+        self.partitioned.insert_mut(base, count);
+    }
+
+    /// Adds a topic under the next free number.
+    pub(crate) fn insert_topic(
+        &mut self,
+        name: &TopicName,
+        make: impl FnOnce(TopicId) -> Topic,
+    ) -> Result<TopicRef, Fault> {
+        let id = self.next_topic;
+        self.next_topic = TopicId(id.0.checked_add(1).ok_or_else(|| {
+            Fault::new(
+                FaultKind::Exhausted,
+                format!("topic `{name}` cannot be created: all topic numbers have been used"),
+            )
+        })?);
+        self.topics.insert_mut(name.clone(), make(id));
+        self.names.insert_mut(id, name.clone());
+        Ok(TopicRef { name: name.clone(), id })
+    }
+
+    /// Removes a topic, and the base record of that name; `None` when there was no such topic.
+    pub(crate) fn remove_topic(&mut self, name: &TopicName) -> Option<TopicRef> {
+        let id = self.topics.get(name)?.id;
+        self.topics.remove_mut(name);
+        self.names.remove_mut(&id);
+        Some(TopicRef { name: name.clone(), id })
+    }
+
+    pub(crate) fn remove_partition_count(&mut self, base: &TopicName) {
+        self.partitioned.remove_mut(base);
+    }
+
+    pub(crate) fn topic_mut(&mut self, name: &TopicName) -> Option<&mut Topic> {
+        self.topics.get_mut(name)
+    }
+
+    pub(crate) fn start_incarnation(&mut self) -> Result<Incarnation, Fault> {
+        let next = self.incarnation.0.checked_add(1).ok_or_else(|| {
+            Fault::new(FaultKind::Exhausted, "all process start numbers have been used")
+        })?;
+        self.incarnation = Incarnation(next);
+        Ok(self.incarnation)
+    }
+}
+
+/// The refusal of something that a later version wrote.
+pub(crate) fn too_new(what: &str, level: u32) -> Fault {
+    Fault::new(
+        FaultKind::Unsupported,
+        format!(
+            "catalog {what} needs level {level}, this version of danube knows level {LEVEL}; \
+             start a version that knows level {level}"
+        ),
+    )
+}

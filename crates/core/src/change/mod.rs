@@ -1,1 +1,248 @@
-//! Skeleton.
+//! The changes that move the catalog: a closed list, one file each.
+//!
+//! A change is data that travels through the consensus log as JSON; its file says what it does and
+//! every way it can end. To add one: a file here, a line in [`Change`] and in its three matches, a
+//! golden line in `docs/formats/golden/catalog-changes.jsonl`, and, because older brokers cannot
+//! take it, a new [`LEVEL`].
+//!
+//! Law: what one broker has applied every broker applies, with the same outcome. So a change reads
+//! nothing but itself, its stamp and the catalog, and one that this version cannot read is never
+//! skipped: it is an error that says which level it needs.
+
+mod attach_consumer;
+mod create_namespace;
+mod create_topic;
+mod delete_namespace;
+mod delete_subscription;
+mod delete_topic;
+mod set_failure_policy;
+mod start_incarnation;
+#[cfg(test)]
+mod tests;
+
+pub use attach_consumer::{AttachConsumer, KEY_FILTER_LEN_MAX, KEY_FILTERS_MAX};
+pub use create_namespace::CreateNamespace;
+pub use create_topic::{CreateTopic, PARTITIONS_MAX, SCHEMA_SUBJECT_LEN_MAX};
+pub use delete_namespace::DeleteNamespace;
+pub use delete_subscription::DeleteSubscription;
+pub use delete_topic::DeleteTopic;
+pub use set_failure_policy::SetFailurePolicy;
+pub use start_incarnation::StartIncarnation;
+
+use crate::catalog::{Catalog, too_new};
+use crate::fault::Fault;
+use crate::ids::{Incarnation, SubscriptionId, TopicId, WallMs};
+use crate::name::TopicName;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The highest format level that this version can apply.
+pub const LEVEL: u32 = 1;
+
+/// What the proposer stamped on a command, so that nobody reads a clock while applying it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stamp {
+    /// When it was proposed.
+    pub at: WallMs,
+}
+
+/// A change as it travels: with the level it needs and its stamp.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// The format level that a broker must know to apply this.
+    pub level: u32,
+    /// What the proposer stamped.
+    pub stamp: Stamp,
+    /// What is to change.
+    pub change: Change,
+}
+
+impl Command {
+    /// `change`, proposed at `at`.
+    pub fn new(change: Change, at: WallMs) -> Command {
+        Command { level: change.level(), stamp: Stamp { at }, change }
+    }
+
+    /// The stored form.
+    pub fn encode(&self) -> Value {
+        serde_json::to_value(self).expect("plain data with text keys is a JSON value")
+    }
+
+    /// Reads back what [`Command::encode`] made.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::FaultKind::Unsupported) when a later version wrote it, saying which
+    /// level it needs; [`Internal`](crate::FaultKind::Internal) when it is damaged. Either way the
+    /// reader has to stop: what follows builds on it.
+    pub fn decode(stored: &Value) -> Result<Command, Fault> {
+        let level = stored.get("level").and_then(Value::as_u64).ok_or_else(|| {
+            Fault::internal(format!("catalog command is damaged: no level in `{stored}`"))
+        })?;
+        let level = u32::try_from(level).unwrap_or(u32::MAX);
+        if level > LEVEL {
+            return Err(too_new("command", level));
+        }
+        Command::deserialize(stored).map_err(|error| {
+            Fault::internal(format!(
+                "catalog command of level {level} cannot be read by this version of danube, which \
+                 knows level {LEVEL}: {error}; it is damaged or a version of the same level differs"
+            ))
+        })
+    }
+}
+
+/// Everything that can change in the catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Makes a namespace.
+    CreateNamespace(CreateNamespace),
+    /// Removes an empty namespace.
+    DeleteNamespace(DeleteNamespace),
+    /// Makes a topic, all partitions of it at once.
+    CreateTopic(CreateTopic),
+    /// Removes a topic with all its partitions.
+    DeleteTopic(DeleteTopic),
+    /// Makes a subscription where there is none, and remembers a consumer of it.
+    AttachConsumer(AttachConsumer),
+    /// Removes a subscription.
+    DeleteSubscription(DeleteSubscription),
+    /// Says what a subscription does with failures.
+    SetFailurePolicy(SetFailurePolicy),
+    /// Numbers the start of a process.
+    StartIncarnation(StartIncarnation),
+}
+
+impl Change {
+    /// The format level that a broker must know to apply this.
+    pub fn level(&self) -> u32 {
+        match self {
+            Change::CreateNamespace(_)
+            | Change::DeleteNamespace(_)
+            | Change::CreateTopic(_)
+            | Change::DeleteTopic(_)
+            | Change::AttachConsumer(_)
+            | Change::DeleteSubscription(_)
+            | Change::SetFailurePolicy(_)
+            | Change::StartIncarnation(_) => 1,
+        }
+    }
+
+    /// Every way this change can end, as its file lists them.
+    pub fn outcomes(&self) -> &'static [&'static str] {
+        match self {
+            Change::CreateNamespace(_) => create_namespace::OUTCOMES,
+            Change::DeleteNamespace(_) => delete_namespace::OUTCOMES,
+            Change::CreateTopic(_) => create_topic::OUTCOMES,
+            Change::DeleteTopic(_) => delete_topic::OUTCOMES,
+            Change::AttachConsumer(_) => attach_consumer::OUTCOMES,
+            Change::DeleteSubscription(_) => delete_subscription::OUTCOMES,
+            Change::SetFailurePolicy(_) => set_failure_policy::OUTCOMES,
+            Change::StartIncarnation(_) => start_incarnation::OUTCOMES,
+        }
+    }
+
+    /// Makes the change in `catalog`, which may be left half changed when it is refused; the
+    /// caller then throws it away.
+    pub(crate) fn apply(&self, catalog: &mut Catalog, stamp: Stamp) -> Result<Outcome, Fault> {
+        match self {
+            Change::CreateNamespace(change) => change.apply(catalog, stamp),
+            Change::DeleteNamespace(change) => change.apply(catalog, stamp),
+            Change::CreateTopic(change) => change.apply(catalog, stamp),
+            Change::DeleteTopic(change) => change.apply(catalog, stamp),
+            Change::AttachConsumer(change) => change.apply(catalog, stamp),
+            Change::DeleteSubscription(change) => change.apply(catalog, stamp),
+            Change::SetFailurePolicy(change) => change.apply(catalog, stamp),
+            Change::StartIncarnation(change) => change.apply(catalog, stamp),
+        }
+    }
+}
+
+macro_rules! change_from {
+    ($($change:ident),+) => {
+        $(impl From<$change> for Change {
+            fn from(change: $change) -> Change {
+                Change::$change(change)
+            }
+        })+
+    };
+}
+
+change_from!(
+    CreateNamespace,
+    DeleteNamespace,
+    CreateTopic,
+    DeleteTopic,
+    AttachConsumer,
+    DeleteSubscription,
+    SetFailurePolicy,
+    StartIncarnation
+);
+
+/// A topic or topic partition by name and number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TopicRef {
+    /// Its name.
+    pub name: TopicName,
+    /// Its number.
+    pub id: TopicId,
+}
+
+/// What a change that was taken has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The namespace is there.
+    NamespaceCreated,
+    /// The namespace is gone.
+    NamespaceDeleted,
+    /// The topic is there.
+    TopicCreated {
+        /// The topic, or its partitions in order.
+        created: Vec<TopicRef>,
+        /// The dead-letter topic, when it had to be made as well.
+        dead_letter: Option<TopicRef>,
+    },
+    /// The topic is gone.
+    TopicDeleted {
+        /// The topic, or its partitions in order.
+        deleted: Vec<TopicRef>,
+    },
+    /// The consumer is known to the subscription.
+    ConsumerAttached {
+        /// The subscription's number.
+        subscription: SubscriptionId,
+        /// What had to change for that.
+        attachment: Attachment,
+    },
+    /// The subscription is gone.
+    SubscriptionDeleted {
+        /// The topic, or those of its partitions that had the subscription, each with the number
+        /// that the subscription had there.
+        deleted: Vec<(TopicRef, SubscriptionId)>,
+    },
+    /// The failure policy is set on the topic, or on all its partitions.
+    FailurePolicySet {
+        /// The topic, or its partitions in order.
+        topics: Vec<TopicRef>,
+    },
+    /// The process start has a number.
+    IncarnationStarted {
+        /// The number.
+        incarnation: Incarnation,
+    },
+}
+
+/// What [`AttachConsumer`] had to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attachment {
+    /// The subscription did not exist.
+    SubscriptionCreated,
+    /// The subscription existed; the consumer, its filters or the kind were new.
+    Updated,
+    /// Everything was so already.
+    Unchanged,
+}

@@ -87,6 +87,16 @@ impl Progress {
             || self.finished.range(..=offset).next_back().is_some_and(|(_, end)| offset < *end)
     }
 
+    /// The first unfinished offset from `offset` on.
+    pub fn first_unfinished(&self, offset: Offset) -> Offset {
+        let offset = offset.max(self.cursor);
+        match self.finished.range(..=offset).next_back() {
+            // Ranges are never adjacent, so what follows one is unfinished.
+            Some((_, end)) if offset < *end => *end,
+            _ => offset,
+        }
+    }
+
     /// Failures of `offset`, if it has any and is not finished.
     pub fn attempts(&self, offset: Offset) -> Option<&Attempts> {
         self.attempts.get(&offset)
@@ -106,6 +116,22 @@ impl Progress {
     pub fn backlog(&self, tail: Offset) -> u64 {
         let finished: u64 = self.finished.iter().map(|(first, end)| end.0 - first.0).sum();
         tail.0.saturating_sub(self.cursor.0).saturating_sub(finished)
+    }
+
+    /// Steps that lead to this progress from any other: what to record when it is not certain
+    /// which of the earlier records reached the journal.
+    pub fn restate(&self) -> Vec<Step> {
+        let mut steps = vec![Step::Moved { cursor: self.cursor }];
+        steps.extend(
+            self.finished.iter().map(|(first, end)| Step::Finished { first: *first, end: *end }),
+        );
+        steps.extend(self.attempts.iter().map(|(offset, attempts)| Step::Failed {
+            offset: *offset,
+            attempt: attempts.count,
+            blocked: attempts.blocked,
+            reason: attempts.reason.clone(),
+        }));
+        steps
     }
 
     /// Takes one step.
@@ -211,6 +237,15 @@ mod tests {
             let open = (0..80).filter(|offset| !model.contains(offset)).count() as u64;
             prop_assert_eq!(progress.backlog(Offset(80)), open);
             prop_assert!(!progress.is_finished(progress.cursor()));
+            for offset in 0..80 {
+                let first = (offset..).find(|o| !model.contains(o)).map(Offset);
+                prop_assert_eq!(Some(progress.first_unfinished(Offset(offset))), first);
+            }
+            let mut restated = Progress::at(Offset(77));
+            for step in progress.restate() {
+                restated.apply(&step);
+            }
+            prop_assert_eq!(restated, progress);
         }
     }
 }

@@ -1,0 +1,79 @@
+//! Make a topic, plain or partitioned, with or without an intent.
+
+use crate::clock::Clock;
+use crate::context::Context;
+use danube_core::change::{Change, CreateTopic, Outcome};
+use danube_core::{Delivery, Fault, Intent, TopicName};
+use danube_wire::convert;
+use danube_wire::proto::{control, danube_admin as proto};
+
+pub(super) async fn plain(
+    context: &Context,
+    request: proto::NewTopicRequest,
+) -> Result<proto::TopicResponse, Fault> {
+    let change = CreateTopic {
+        name: TopicName::parse(&request.name)?,
+        partitions: None,
+        intent: None,
+        delivery: convert::delivery(request.dispatch_strategy)?,
+        schema_subject: request.schema_subject,
+        implicit: false,
+    };
+    create(context, change).await?;
+    Ok(proto::TopicResponse { success: true })
+}
+
+pub(super) async fn partitioned(
+    context: &Context,
+    request: proto::PartitionedTopicRequest,
+) -> Result<proto::TopicResponse, Fault> {
+    let change = CreateTopic {
+        name: TopicName::parse(&request.base_name)?,
+        partitions: Some(request.partitions),
+        intent: None,
+        delivery: convert::delivery(request.dispatch_strategy)?,
+        schema_subject: request.schema_subject,
+        implicit: false,
+    };
+    create(context, change).await?;
+    Ok(proto::TopicResponse { success: true })
+}
+
+pub(super) async fn with_intent(
+    context: &Context,
+    request: control::CreateTopicRequest,
+) -> Result<control::CreateTopicResponse, Fault> {
+    let name = TopicName::parse(&request.name)?;
+    let intent = request.intent.as_deref().map(Intent::parse).transpose()?;
+    let asked = request.delivery.as_deref().map(convert::delivery_word).transpose()?;
+    let own = intent.map(|intent| intent.expand(&name).delivery);
+    if let (Some(intent), Some(own), Some(asked)) = (intent, own, asked)
+        && own != asked
+    {
+        return Err(Fault::invalid(format!(
+            "intent `{intent}` means delivery {}, but {} was asked for; leave one of them out",
+            own.as_str(),
+            asked.as_str()
+        )));
+    }
+    let change = CreateTopic {
+        name,
+        partitions: request.partitions,
+        intent,
+        delivery: own.or(asked).unwrap_or(Delivery::NonReliable),
+        schema_subject: request.schema_subject,
+        implicit: false,
+    };
+    let topics = create(context, change).await?;
+    Ok(control::CreateTopicResponse { topics })
+}
+
+/// Proposes the topic; answers everything that was made.
+async fn create(context: &Context, change: CreateTopic) -> Result<Vec<String>, Fault> {
+    let outcome = context.meta.propose(Change::CreateTopic(change), Clock::wall()).await?;
+    let Outcome::TopicCreated { created, dead_letter } = outcome else { return Ok(Vec::new()) };
+    let made: Vec<String> =
+        created.iter().chain(&dead_letter).map(|topic| topic.name.to_string()).collect();
+    tracing::info!(topics = ?made, "created");
+    Ok(made)
+}

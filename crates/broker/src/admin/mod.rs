@@ -1,0 +1,117 @@
+//! What administrators ask: the compatible package `danube_admin`, and our own
+//! `danube.control.v1` for what that one has no words for.
+//!
+//! Each operation is a function in a file of its own; the services below only translate. What
+//! changes the catalog is proposed to it first, and the loaded topics are told after.
+
+mod brokers;
+mod create_topic;
+mod delete_topic;
+mod describe_topic;
+mod documents;
+mod failure_policy;
+mod list_topics;
+mod namespaces;
+mod subscriptions;
+mod unload_topic;
+
+use crate::context::Context;
+use crate::rpc::unary;
+use danube_core::{Fault, FaultKind, NamespaceName, TopicName};
+use danube_wire::proto::control::control_server::Control;
+use danube_wire::proto::danube_admin::broker_admin_server::BrokerAdmin;
+use danube_wire::proto::danube_admin::cluster_admin_server::ClusterAdmin;
+use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdmin;
+use danube_wire::proto::danube_admin::topic_admin_server::TopicAdmin;
+use danube_wire::proto::{control, danube_admin as proto};
+use std::sync::Arc;
+
+/// All services for administrators.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    context: Arc<Context>,
+}
+
+impl Admin {
+    pub(crate) fn new(context: Arc<Context>) -> Admin {
+        Admin { context }
+    }
+}
+
+/// Refuses what has no meaning with a single broker.
+async fn needs_cluster<R, T>(_: &Context, _: R) -> Result<T, Fault> {
+    Err(Fault::new(
+        FaultKind::Unsupported,
+        "this broker runs in standalone mode, a cluster of one; there is nothing to move or join",
+    ))
+}
+
+impl BrokerAdmin for Admin {
+    unary!("BrokerAdmin", list_brokers, brokers::list, proto::Empty => proto::BrokerListResponse);
+    unary!("BrokerAdmin", get_leader_broker, brokers::leader, proto::Empty => proto::BrokerResponse);
+    unary!("BrokerAdmin", list_namespaces, namespaces::list, proto::Empty => proto::NamespaceListResponse);
+    unary!("BrokerAdmin", unload_broker, needs_cluster, proto::UnloadBrokerRequest => proto::UnloadBrokerResponse);
+    unary!("BrokerAdmin", activate_broker, needs_cluster, proto::ActivateBrokerRequest => proto::ActivateBrokerResponse);
+    unary!("BrokerAdmin", get_cluster_balance, needs_cluster, proto::ClusterBalanceRequest => proto::ClusterBalanceResponse);
+    unary!("BrokerAdmin", trigger_rebalance, needs_cluster, proto::RebalanceRequest => proto::RebalanceResponse);
+}
+
+impl ClusterAdmin for Admin {
+    unary!("ClusterAdmin", cluster_status, needs_cluster, proto::Empty => proto::ClusterStatusResponse);
+    unary!("ClusterAdmin", add_node, needs_cluster, proto::AddNodeRequest => proto::AddNodeResponse);
+    unary!("ClusterAdmin", promote_node, needs_cluster, proto::PromoteNodeRequest => proto::PromoteNodeResponse);
+    unary!("ClusterAdmin", remove_node, needs_cluster, proto::RemoveNodeRequest => proto::RemoveNodeResponse);
+}
+
+impl NamespaceAdmin for Admin {
+    unary!("NamespaceAdmin", get_namespace_topics, namespaces::topics, proto::NamespaceRequest => proto::TopicListResponse);
+    unary!("NamespaceAdmin", get_namespace_policies, namespaces::policies, proto::NamespaceRequest => proto::PolicyResponse);
+    unary!("NamespaceAdmin", create_namespace, namespaces::create, proto::NamespaceRequest => proto::NamespaceResponse);
+    unary!("NamespaceAdmin", delete_namespace, namespaces::delete, proto::NamespaceRequest => proto::NamespaceResponse);
+}
+
+impl TopicAdmin for Admin {
+    unary!("TopicAdmin", list_namespace_topics, list_topics::of_namespace, proto::NamespaceRequest => proto::TopicInfoListResponse);
+    unary!("TopicAdmin", list_broker_topics, list_topics::of_broker, proto::BrokerRequest => proto::TopicInfoListResponse);
+    unary!("TopicAdmin", create_topic, create_topic::plain, proto::NewTopicRequest => proto::TopicResponse);
+    unary!("TopicAdmin", create_partitioned_topic, create_topic::partitioned, proto::PartitionedTopicRequest => proto::TopicResponse);
+    unary!("TopicAdmin", delete_topic, delete_topic::call, proto::TopicRequest => proto::TopicResponse);
+    unary!("TopicAdmin", unload_topic, unload_topic::call, proto::TopicRequest => proto::TopicResponse);
+    unary!("TopicAdmin", list_subscriptions, subscriptions::list, proto::TopicRequest => proto::SubscriptionListResponse);
+    unary!("TopicAdmin", unsubscribe, subscriptions::delete, proto::SubscriptionRequest => proto::SubscriptionResponse);
+    unary!("TopicAdmin", describe_topic, describe_topic::compatible, proto::DescribeTopicRequest => proto::DescribeTopicResponse);
+    unary!("TopicAdmin", set_subscription_failure_policy, failure_policy::set, proto::SetSubscriptionFailurePolicyRequest => proto::SubscriptionResponse);
+    unary!("TopicAdmin", get_subscription_failure_policy, failure_policy::get, proto::GetSubscriptionFailurePolicyRequest => proto::GetSubscriptionFailurePolicyResponse);
+    unary!("TopicAdmin", set_subscription_dispatch_config, subscriptions::set_dispatch, proto::SetSubscriptionDispatchConfigRequest => proto::SubscriptionResponse);
+    unary!("TopicAdmin", get_subscription_dispatch_config, subscriptions::get_dispatch, proto::GetSubscriptionDispatchConfigRequest => proto::GetSubscriptionDispatchConfigResponse);
+}
+
+impl Control for Admin {
+    unary!("Control", create_topic, create_topic::with_intent, control::CreateTopicRequest => control::CreateTopicResponse);
+    unary!("Control", describe_topic, describe_topic::whole, control::DescribeTopicRequest => control::DescribeTopicResponse);
+    unary!("Control", get_document, documents::get, control::GetDocumentRequest => control::GetDocumentResponse);
+    unary!("Control", list_documents, documents::list, control::ListDocumentsRequest => control::ListDocumentsResponse);
+}
+
+/// The topic, or the partitions of it, that `name` stands for.
+fn partitions(context: &Context, name: &TopicName) -> Result<Vec<TopicName>, Fault> {
+    let partitions = context.meta.view().partitions(name);
+    if partitions.is_empty() {
+        return Err(Fault::not_found(format!(
+            "topic `{name}` not found; `danube ctl topics list --namespace {}` shows what is there",
+            name.namespace()
+        )));
+    }
+    Ok(partitions)
+}
+
+/// A namespace that must exist.
+fn existing_namespace(context: &Context, name: &str) -> Result<NamespaceName, Fault> {
+    let name = NamespaceName::parse(name)?;
+    if context.meta.view().namespace(&name).is_none() {
+        return Err(Fault::not_found(format!(
+            "namespace `{name}` not found; `danube ctl namespaces list` shows what is there"
+        )));
+    }
+    Ok(name)
+}

@@ -1,0 +1,84 @@
+//! What all parts of one broker share: its options, clocks, catalog, log, counters.
+//!
+//! Law: nothing in here is locked across an await, and nothing in here belongs to a single topic.
+
+use crate::broker::Addresses;
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::options::BrokerOptions;
+use crate::topics::Topics;
+use danube_core::Incarnation;
+use danube_meta::Meta;
+use danube_store::Store;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Bytes of publishes that may wait for their answer at a time, over all topics.
+pub(crate) const PUBLISH_BYTES_MAX: usize = 64 << 20;
+/// How long a call waits for a topic before it answers "try again". Official clients set no
+/// deadline of their own, so every call must end by itself.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// This broker's number, as the catalog and `describe` have it. Standalone is a cluster of one.
+pub(crate) const BROKER_ID: u64 = 1;
+
+/// What all parts of one broker share.
+pub(crate) struct Context {
+    pub(crate) options: BrokerOptions,
+    pub(crate) clock: Clock,
+    pub(crate) meta: Meta,
+    pub(crate) store: Store,
+    pub(crate) metrics: Metrics,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) topics: Topics,
+    /// One permit per byte of a publish on its way.
+    pub(crate) publish_memory: Arc<Semaphore>,
+    bound: OnceLock<Bound>,
+}
+
+/// What is known once the listeners are bound.
+struct Bound {
+    addresses: Addresses,
+    broker_url: String,
+}
+
+impl Context {
+    pub(crate) fn new(
+        options: BrokerOptions,
+        meta: Meta,
+        store: Store,
+        incarnation: Incarnation,
+    ) -> Context {
+        Context {
+            options,
+            clock: Clock::start(),
+            meta,
+            store,
+            metrics: Metrics::new(),
+            incarnation,
+            topics: Topics::default(),
+            publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
+            bound: OnceLock::new(),
+        }
+    }
+
+    /// Sets the addresses; once, when the listeners are bound and before anybody connects.
+    pub(crate) fn set_addresses(&self, addresses: Addresses, broker_url: String) {
+        let first = self.bound.set(Bound { addresses, broker_url });
+        assert!(first.is_ok(), "the listeners are bound once");
+    }
+
+    fn bound(&self) -> &Bound {
+        self.bound.get().expect("set before anything is served")
+    }
+
+    /// Where this broker listens.
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.bound().addresses
+    }
+
+    /// The address that clients are told: with scheme, without trailing slash.
+    pub(crate) fn broker_url(&self) -> &str {
+        &self.bound().broker_url
+    }
+}

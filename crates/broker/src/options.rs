@@ -1,0 +1,119 @@
+//! What a broker is started with.
+//!
+//! Every field has a default that serves a laptop well; the binary layers file, environment and
+//! flags over them. Law: nothing here is read while the broker runs, so no two topics can see
+//! different settings.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// All settings of one broker.
+#[derive(Debug, Clone)]
+pub struct BrokerOptions {
+    /// Where everything lives: the catalog in `raft/`, the journal in `wal/`.
+    pub data_dir: PathBuf,
+    /// Where the journal lives instead of `<data_dir>/wal`.
+    pub wal_dir: Option<PathBuf>,
+    /// Where clients connect (gRPC). Port 0 takes a free one.
+    pub broker_addr: SocketAddr,
+    /// Where administrators connect (gRPC). Port 0 takes a free one.
+    pub admin_addr: SocketAddr,
+    /// Where people and Prometheus connect (HTTP). Port 0 takes a free one.
+    pub http_addr: SocketAddr,
+    /// `host:port` under which clients reach `broker_addr` from where they are; the bound address
+    /// when not given.
+    pub advertised_addr: Option<String>,
+    /// Whether the first producer of an unknown topic creates it.
+    pub auto_create_topics: bool,
+    /// Namespaces made at start besides `default` and `system`.
+    pub bootstrap_namespaces: Vec<String>,
+    /// How subscriptions deliver.
+    pub dispatch: DispatchOptions,
+    /// How the journal writes.
+    pub storage: StorageOptions,
+    /// Limits.
+    pub policies: Policies,
+}
+
+/// How subscriptions deliver.
+#[derive(Debug, Clone)]
+pub struct DispatchOptions {
+    /// Deliveries of one subscription that may be unacknowledged at a time, 1 to 10,000.
+    pub max_unacked_messages: u32,
+}
+
+/// How the journal writes.
+#[derive(Debug, Clone)]
+pub struct StorageOptions {
+    /// Longest time that `async` appends wait for their write, in milliseconds.
+    pub flush_interval_ms: u64,
+    /// Most bytes of one group commit.
+    pub flush_max_batch_bytes: u64,
+    /// Size at which a journal file is closed and the next one begun, in bytes.
+    pub journal_file_bytes: u64,
+    /// Memory for recent messages of all topics together, in bytes.
+    pub cache_bytes: u64,
+}
+
+/// Limits per topic; 0 means unlimited.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    /// Largest message, in bytes. What official clients can receive (4 MiB less 64 KiB) caps it.
+    pub max_message_size: u64,
+    /// Producers of one topic.
+    pub max_producers_per_topic: u32,
+    /// Subscriptions of one topic.
+    pub max_subscriptions_per_topic: u32,
+    /// Consumers of one topic, over all its subscriptions.
+    pub max_consumers_per_topic: u32,
+    /// Consumers of one subscription.
+    pub max_consumers_per_subscription: u32,
+}
+
+impl Default for BrokerOptions {
+    fn default() -> BrokerOptions {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        BrokerOptions {
+            data_dir: PathBuf::from("./danube-data"),
+            wal_dir: None,
+            broker_addr: local(6650),
+            admin_addr: local(50051),
+            http_addr: local(8080),
+            advertised_addr: None,
+            auto_create_topics: true,
+            bootstrap_namespaces: Vec::new(),
+            dispatch: DispatchOptions::default(),
+            storage: StorageOptions::default(),
+            policies: Policies::default(),
+        }
+    }
+}
+
+impl Default for DispatchOptions {
+    fn default() -> DispatchOptions {
+        DispatchOptions { max_unacked_messages: 64 }
+    }
+}
+
+impl Default for StorageOptions {
+    fn default() -> StorageOptions {
+        StorageOptions {
+            flush_interval_ms: 5,
+            flush_max_batch_bytes: 4 << 20,
+            journal_file_bytes: 64 << 20,
+            cache_bytes: 32 << 20,
+        }
+    }
+}
+
+impl Default for Policies {
+    fn default() -> Policies {
+        Policies {
+            max_message_size: 10 << 20,
+            max_producers_per_topic: 0,
+            max_subscriptions_per_topic: 0,
+            max_consumers_per_topic: 0,
+            max_consumers_per_subscription: 0,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `ProducerService/SendMessage`: publish one message.
+//!
+//! A producer id that the topic does not know belongs to a producer from before a restart; the
+//! message itself says who that was, so it is attached again and nobody notices. The answer
+//! echoes the request id, which is what the clients return to their callers.
+
+use crate::context::Context;
+use danube_core::{Fault, FaultKind, ProducerId, TopicName};
+use danube_wire::limit::check_message_len;
+use danube_wire::proto::danube as proto;
+use danube_wire::record;
+use std::sync::Arc;
+
+pub(super) async fn call(
+    context: &Arc<Context>,
+    request: proto::StreamMessage,
+) -> Result<proto::MessageResponse, Fault> {
+    let id = request
+        .msg_id
+        .as_ref()
+        .ok_or_else(|| Fault::invalid("msg_id is missing; fill in producer_id and topic_name"))?;
+    let producer = ProducerId(id.producer_id);
+    let topic = TopicName::parse(&id.topic_name)?;
+    let name = super::producer_name(&request.producer_name)?;
+    check_message_len(&topic, &request, context.options.policies.max_message_size)?;
+    let handle = context.topics.get(context, &topic).map_err(moved)?;
+    if producer.topic() != Some(handle.identity().id) {
+        return Err(Fault::retry(format!(
+            "producer {producer} belongs to an earlier topic of the name `{topic}`; \
+             create the producer again"
+        )));
+    }
+    let request_id = request.request_id;
+    let record = record::encode(producer, &request);
+    handle.publish(context, producer, name, record).await?;
+    Ok(proto::MessageResponse { request_id })
+}
+
+/// A topic that is gone may come back where the client looks next, so it is told to look again.
+fn moved(fault: Fault) -> Fault {
+    match fault.kind {
+        FaultKind::NotFound => Fault::new(FaultKind::Retry, fault.message),
+        _ => fault,
+    }
+}

@@ -1,0 +1,319 @@
+//! The actor that owns one topic partition.
+//!
+//! It works in turns. A turn takes what waits in the mailbox and what happened outside, runs every
+//! decision to its end, and then sends off what it collected: one append for all its publishes,
+//! one progress record for all its acks. That is what makes a busy topic cheap, and an idle one
+//! costs nothing.
+//!
+//! Law: a turn never waits. Everything slow is started in it and wakes the actor when it is done.
+
+use super::describe::{ConsumerDescription, TopicDescription};
+use super::dispatch::Dispatch;
+use super::fanout::FanoutTopic;
+use super::message::{Message, Publish, StopReason, Stopped, Subscribe};
+use super::producers::Producers;
+use super::reliable::ReliableTopic;
+use super::stream::{ConsumerStream, Signals};
+use super::{MAILBOX_LEN_MAX, TopicIdentity};
+use crate::clock::Clock;
+use crate::context::Context;
+use crate::metrics::TopicMetrics;
+use danube_core::change::{Change, DeleteSubscription};
+use danube_core::name::ConsumerName;
+use danube_core::subscription::Event;
+use danube_core::{ConsumerId, Delivery, Fault, FaultKind, SubscriptionName, Tick, catalog};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc::Receiver;
+
+/// Requests that one turn takes from the mailbox.
+const TURN_LEN_MAX: usize = 256;
+
+/// A consumer that may open a stream.
+struct Consumer {
+    name: ConsumerName,
+    subscription: SubscriptionName,
+    key_filters: Vec<String>,
+}
+
+/// The owner of one topic partition's state.
+pub(super) struct TopicActor {
+    context: Arc<Context>,
+    topic: Arc<TopicIdentity>,
+    dispatch: Box<dyn Dispatch>,
+    producers: Producers,
+    consumers: HashMap<ConsumerId, Consumer>,
+    metrics: Arc<TopicMetrics>,
+    requests: Receiver<Message>,
+    signals: Arc<Signals>,
+    stopped: bool,
+}
+
+impl TopicActor {
+    pub(super) fn load(
+        context: &Arc<Context>,
+        topic: &Arc<TopicIdentity>,
+        record: &catalog::Topic,
+        requests: Receiver<Message>,
+    ) -> TopicActor {
+        let mut consumers = HashMap::new();
+        for (name, subscription) in &record.subscriptions {
+            for (consumer, known) in &subscription.consumers {
+                let id = ConsumerId::derive(topic.id, name.as_str(), consumer.as_str());
+                let consumer = Consumer {
+                    name: consumer.clone(),
+                    subscription: name.clone(),
+                    key_filters: known.key_filters.clone(),
+                };
+                consumers.insert(id, consumer);
+            }
+        }
+        let metrics = Arc::new(context.metrics.topic(&topic.name));
+        let signals = Arc::default();
+        let dispatch: Box<dyn Dispatch> = match topic.delivery {
+            Delivery::Reliable => {
+                Box::new(ReliableTopic::load(context, topic, record, &metrics, &signals))
+            }
+            Delivery::NonReliable => {
+                Box::new(FanoutTopic::load(context, topic, record, &metrics, &signals))
+            }
+        };
+        metrics.subscriptions(dispatch.subscription_count());
+        let limit = context.options.policies.max_producers_per_topic;
+        TopicActor {
+            context: Arc::clone(context),
+            topic: Arc::clone(topic),
+            dispatch,
+            producers: Producers::new(topic.id, limit),
+            consumers,
+            metrics,
+            requests,
+            signals,
+            stopped: false,
+        }
+    }
+
+    /// Works until it is told to stop, or nobody is left who could ask anything.
+    pub(super) async fn run(mut self) {
+        let mut inbox = Vec::with_capacity(TURN_LEN_MAX.min(MAILBOX_LEN_MAX));
+        let signals = Arc::clone(&self.signals);
+        while !self.stopped {
+            let deadline = self.dispatch.next_deadline();
+            let deadline = deadline.map(|tick| self.context.clock.instant(tick));
+            let timer = async {
+                match deadline {
+                    Some(instant) => tokio::time::sleep_until(instant).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                taken = self.requests.recv_many(&mut inbox, TURN_LEN_MAX) => {
+                    self.stopped = taken == 0;
+                }
+                () = signals.woken() => {}
+                () = timer => {}
+            }
+            self.turn(&mut inbox);
+        }
+    }
+
+    fn turn(&mut self, inbox: &mut Vec<Message>) {
+        let now = self.context.clock.now();
+        for message in inbox.drain(..) {
+            self.on_message(now, message);
+        }
+        for subscription in self.dispatch.advance(now) {
+            self.expire(subscription);
+        }
+        self.dispatch.flush();
+        self.metrics.consumers(self.dispatch.connected());
+    }
+
+    fn on_message(&mut self, now: Tick, message: Message) {
+        match message {
+            Message::CreateProducer { name, mode, reply } => {
+                let attached = self.producers.attach(now, name, mode);
+                self.metrics.producers(self.producers.len());
+                let _ = reply.send(attached);
+            }
+            Message::Publish(publish) => self.on_publish(now, publish),
+            Message::Admit { wish, reply } => {
+                let admitted = self.admit(now, &wish);
+                let _ = reply.send(admitted.map(|_| self.dispatch.range().next));
+            }
+            Message::Attach { wish, record, reply } => {
+                let _ = reply.send(self.attach(now, wish, &record));
+            }
+            Message::Open { consumer, reply } => {
+                let _ = reply.send(self.open(now, consumer));
+            }
+            Message::Ack { subscription, offset, reply } => {
+                self.dispatch.settle(now, &subscription, Event::Acked { offset }, reply);
+            }
+            Message::Nack { subscription, offset, delay_ms, reason, reply } => {
+                let event = Event::Nacked { offset, delay_ms, reason };
+                self.dispatch.settle(now, &subscription, event, reply);
+            }
+            Message::ConsumerHealth { consumer, reply } => {
+                let _ = reply.send(self.known(consumer).map(|_| ()));
+            }
+            Message::ProducerHealth { producer, reply } => {
+                let lives = self.producers.lives(now, producer);
+                let _ = reply.send(lives.then_some(()).ok_or_else(|| {
+                    Fault::not_found(format!(
+                        "topic `{}` knows no producer {producer}",
+                        self.topic.name
+                    ))
+                }));
+            }
+            Message::PolicyChanged { subscription, policy } => {
+                self.dispatch.set_policy(now, &subscription, policy);
+            }
+            Message::Unsubscribed { subscription } => self.unsubscribed(&subscription),
+            Message::Describe { reply } => {
+                let _ = reply.send(Ok(self.describe(now)));
+            }
+            Message::Stop { reason, reply } => {
+                let _ = reply.send(self.stop(reason));
+            }
+        }
+    }
+
+    fn on_publish(&mut self, now: Tick, publish: Publish) {
+        match self.producers.publishes(now, publish.producer, &publish.producer_name) {
+            Ok(()) => self.dispatch.publish(publish),
+            Err(fault) => {
+                let _ = publish.reply.send(Err(fault));
+            }
+        }
+    }
+
+    fn admit(&self, now: Tick, wish: &Subscribe) -> Result<ConsumerId, Fault> {
+        let consumer =
+            ConsumerId::derive(self.topic.id, wish.subscription.as_str(), wish.consumer.as_str());
+        let exists = self.dispatch.admit(now, consumer, wish)?;
+        self.check_limits(wish, consumer, exists)?;
+        Ok(consumer)
+    }
+
+    fn check_limits(
+        &self,
+        wish: &Subscribe,
+        consumer: ConsumerId,
+        subscription_exists: bool,
+    ) -> Result<(), Fault> {
+        let policies = &self.context.options.policies;
+        let check = |limit: u32, count: usize, name: &str| {
+            if limit == 0 || count < limit as usize {
+                return Ok(());
+            }
+            Err(Fault::exhausted(format!(
+                "topic `{}` is at its {name} of {limit}; remove one or raise the limit",
+                self.topic.name
+            )))
+        };
+        if !subscription_exists {
+            let count = self.dispatch.subscription_count();
+            check(policies.max_subscriptions_per_topic, count, "max_subscriptions_per_topic")?;
+        }
+        if self.consumers.contains_key(&consumer) {
+            return Ok(());
+        }
+        let on_same = self.consumers.values().filter(|c| c.subscription == wish.subscription);
+        let limit = policies.max_consumers_per_subscription;
+        check(limit, on_same.count(), "max_consumers_per_subscription")?;
+        check(policies.max_consumers_per_topic, self.consumers.len(), "max_consumers_per_topic")
+    }
+
+    fn attach(
+        &mut self,
+        now: Tick,
+        wish: Subscribe,
+        record: &catalog::Subscription,
+    ) -> Result<ConsumerId, Fault> {
+        // Somebody else may have come in while the catalog was being asked.
+        let id = self.admit(now, &wish)?;
+        self.dispatch.attach(now, id, &wish, record);
+        let Subscribe { subscription, consumer: name, key_filters, .. } = wish;
+        self.consumers.insert(id, Consumer { name, subscription, key_filters });
+        self.metrics.subscriptions(self.dispatch.subscription_count());
+        Ok(id)
+    }
+
+    fn known(&self, consumer: ConsumerId) -> Result<&Consumer, Fault> {
+        self.consumers.get(&consumer).ok_or_else(|| {
+            Fault::not_found(format!("topic `{}` knows no consumer {consumer}", self.topic.name))
+        })
+    }
+
+    /// Opens the stream of a consumer that is attached, or was before the last restart.
+    fn open(&mut self, now: Tick, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
+        let known = self.known(consumer)?;
+        let (subscription, filters) = (known.subscription.clone(), known.key_filters.clone());
+        self.dispatch.open(now, consumer, &subscription, &filters)
+    }
+
+    fn unsubscribed(&mut self, subscription: &SubscriptionName) {
+        let fault = Fault::retry(format!(
+            "subscription `{subscription}` of topic `{}` was removed",
+            self.topic.name
+        ));
+        self.dispatch.remove(subscription, &fault);
+        self.consumers.retain(|_, consumer| consumer.subscription != *subscription);
+        self.metrics.subscriptions(self.dispatch.subscription_count());
+    }
+
+    /// Removes a subscription that nobody has used for too long, here and from the catalog.
+    fn expire(&mut self, subscription: SubscriptionName) {
+        self.unsubscribed(&subscription);
+        let change = Change::DeleteSubscription(DeleteSubscription {
+            topic: self.topic.name.clone(),
+            subscription: subscription.clone(),
+        });
+        let (context, topic) = (Arc::clone(&self.context), self.topic.name.clone());
+        tokio::spawn(async move {
+            match context.meta.propose(change, Clock::wall()).await {
+                Err(fault) if fault.kind != FaultKind::NotFound => {
+                    tracing::warn!(%topic, %subscription, %fault, "cannot remove an idle subscription from the catalog");
+                }
+                _ => tracing::info!(%topic, %subscription, "removed an idle subscription"),
+            }
+        });
+    }
+
+    fn describe(&self, now: Tick) -> TopicDescription {
+        let range = self.dispatch.range();
+        let mut subscriptions = self.dispatch.describe(now);
+        for subscription in &mut subscriptions {
+            let own = self.consumers.iter().filter(|(_, c)| c.subscription == subscription.name);
+            subscription.consumers = own
+                .map(|(id, consumer)| {
+                    let (connected, in_flight) = self.dispatch.consumer(&subscription.name, *id);
+                    ConsumerDescription {
+                        id: *id,
+                        name: consumer.name.clone(),
+                        connected,
+                        in_flight,
+                        key_filters: consumer.key_filters.clone(),
+                    }
+                })
+                .collect();
+            subscription.consumers.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        TopicDescription { start: range.start, next: range.next, subscriptions }
+    }
+
+    fn stop(&mut self, reason: StopReason) -> Stopped {
+        self.stopped = true;
+        let name = &self.topic.name;
+        self.dispatch.stop(&Fault::retry(match reason {
+            StopReason::Deleted => format!("topic `{name}` was deleted"),
+            StopReason::Unloaded => format!("topic `{name}` was unloaded; look it up again"),
+            StopReason::Shutdown => "the broker is stopping; connect again".to_owned(),
+        }));
+        Stopped {
+            consumers: self.consumers.keys().copied().collect(),
+            producers: self.producers.ids(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The two ways in which a topic delivers, behind one face.
+//!
+//! [`ReliableTopic`](super::reliable::ReliableTopic) goes through the log and the subscription
+//! engine; [`FanoutTopic`](super::fanout::FanoutTopic) goes from memory to whoever listens. The
+//! actor knows only this face.
+//!
+//! Law: no method waits. A method that starts something slow hears of it later through
+//! [`Dispatch::advance`].
+
+use super::describe::SubscriptionDescription;
+use super::message::{Publish, Reply, Subscribe};
+use super::stream::ConsumerStream;
+use danube_core::subscription::Event;
+use danube_core::{ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, Tick, catalog};
+
+/// What a topic can read: first offset kept, offset of the next message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub(super) start: Offset,
+    pub(super) next: Offset,
+}
+
+/// How a topic delivers.
+pub(super) trait Dispatch: Send {
+    /// Takes a message; its reply is answered when it is as safe as the topic promises.
+    fn publish(&mut self, publish: Publish);
+
+    /// What can be read now. A new subscription starts at its end.
+    fn range(&self) -> Range;
+
+    /// Whether `consumer` may attach to `wish.subscription` now; whether that exists.
+    ///
+    /// # Errors
+    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
+    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault>;
+
+    /// Attaches an admitted consumer to the subscription, which the catalog has as `record`.
+    fn attach(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        wish: &Subscribe,
+        record: &catalog::Subscription,
+    );
+
+    /// Opens the stream of an attached consumer; one it had before ends.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such subscription. `Precondition`: as for [`Dispatch::admit`].
+    fn open(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        key_filters: &[String],
+    ) -> Result<ConsumerStream, Fault>;
+
+    /// Takes an ack or nack.
+    fn settle(
+        &mut self,
+        now: Tick,
+        subscription: &SubscriptionName,
+        event: Event,
+        reply: Reply<()>,
+    );
+
+    /// Applies a new failure policy.
+    fn set_policy(&mut self, now: Tick, subscription: &SubscriptionName, policy: FailurePolicy);
+
+    /// Lets a subscription go; its consumers are told `fault`.
+    fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault);
+
+    /// Takes note of everything that happened outside: a longer log, streams that drained or
+    /// closed, work that completed, deadlines that passed. Answers the subscriptions that are to
+    /// be removed because nobody has used them for too long.
+    fn advance(&mut self, now: Tick) -> Vec<SubscriptionName>;
+
+    /// Sends off what the turn collected.
+    fn flush(&mut self);
+
+    /// When [`Dispatch::advance`] has to be called next, if nothing else happens.
+    fn next_deadline(&self) -> Option<Tick>;
+
+    /// How many subscriptions there are.
+    fn subscription_count(&self) -> usize;
+
+    /// How many consumers have an open stream.
+    fn connected(&self) -> u64;
+
+    /// The subscriptions as they stand, without their consumers' names; see
+    /// [`Dispatch::consumer`].
+    fn describe(&self, now: Tick) -> Vec<SubscriptionDescription>;
+
+    /// Whether a consumer has an open stream, and how many messages it holds.
+    fn consumer(&self, subscription: &SubscriptionName, consumer: ConsumerId) -> (bool, u64);
+
+    /// Ends all streams with `fault`, because the topic stops.
+    fn stop(&mut self, fault: &Fault);
+}

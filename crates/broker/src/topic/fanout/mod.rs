@@ -1,0 +1,177 @@
+//! A topic that keeps nothing: from memory to whoever listens now.
+//!
+//! Law: a publish never waits for a consumer, and nothing of it touches the log.
+
+mod offsets;
+mod subscription;
+
+pub(crate) use offsets::VolatileOffsets;
+
+use super::TopicIdentity;
+use super::describe::SubscriptionDescription;
+use super::dispatch::{Dispatch, Range};
+use super::message::{Publish, Reply, Subscribe};
+use super::stream::{ConsumerStream, Signals};
+use crate::context::Context;
+use crate::metrics::TopicMetrics;
+use danube_core::subscription::Event;
+use danube_core::{ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, Tick, catalog};
+use danube_wire::record::Record;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subscription::FanoutSubscription;
+
+/// A topic that keeps nothing.
+pub(super) struct FanoutTopic {
+    context: Arc<Context>,
+    topic: Arc<TopicIdentity>,
+    offsets: VolatileOffsets,
+    metrics: Arc<TopicMetrics>,
+    signals: Arc<Signals>,
+    subscriptions: BTreeMap<SubscriptionName, FanoutSubscription>,
+}
+
+impl FanoutTopic {
+    pub(super) fn load(
+        context: &Arc<Context>,
+        topic: &Arc<TopicIdentity>,
+        record: &catalog::Topic,
+        metrics: &Arc<TopicMetrics>,
+        signals: &Arc<Signals>,
+    ) -> FanoutTopic {
+        let now = context.clock.now();
+        let load = |(name, known): (&SubscriptionName, &catalog::Subscription)| {
+            (name.clone(), FanoutSubscription::load(now, context, topic, name, known))
+        };
+        FanoutTopic {
+            context: Arc::clone(context),
+            topic: Arc::clone(topic),
+            offsets: context.topics.volatile_offsets(context.incarnation, topic.id),
+            metrics: Arc::clone(metrics),
+            signals: Arc::clone(signals),
+            subscriptions: record.subscriptions.iter().map(load).collect(),
+        }
+    }
+
+    fn hand_out(&mut self, publish: &Publish) -> Result<Offset, Fault> {
+        let record = Record::parse(publish.record.clone()).map_err(|error| {
+            Fault::internal(format!(
+                "topic `{}`: cannot read a record of our own making: {error}",
+                self.topic.name
+            ))
+        })?;
+        let offset = self.offsets.take();
+        for subscription in self.subscriptions.values_mut() {
+            subscription.publish(offset, &record);
+        }
+        Ok(offset)
+    }
+}
+
+impl Dispatch for FanoutTopic {
+    fn publish(&mut self, publish: Publish) {
+        let answer = self.hand_out(&publish);
+        if answer.is_ok() {
+            let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
+            self.metrics.published(publish.record.len(), latency);
+        }
+        // A producer that went away does not want the answer.
+        let _ = publish.reply.send(answer);
+    }
+
+    fn range(&self) -> Range {
+        Range { start: self.offsets.next(), next: self.offsets.next() }
+    }
+
+    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault> {
+        let known = self.subscriptions.get(&wish.subscription);
+        Ok(known.map(|known| known.admit(now, consumer, wish.kind)).transpose()?.is_some())
+    }
+
+    fn attach(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        wish: &Subscribe,
+        record: &catalog::Subscription,
+    ) {
+        let known = self.subscriptions.entry(wish.subscription.clone()).or_insert_with(|| {
+            FanoutSubscription::load(now, &self.context, &self.topic, &wish.subscription, record)
+        });
+        known.attach(now, &self.signals, consumer, wish.kind, wish.key_filters.clone());
+    }
+
+    fn open(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        key_filters: &[String],
+    ) -> Result<ConsumerStream, Fault> {
+        let Some(known) = self.subscriptions.get_mut(subscription) else {
+            return Err(self.topic.no_subscription(subscription));
+        };
+        known.admit(now, consumer, known.kind)?;
+        known.attach(now, &self.signals, consumer, known.kind, key_filters.to_vec());
+        Ok(known.open(now, &self.signals, consumer))
+    }
+
+    /// Accepted without effect: nothing is kept that could be settled.
+    fn settle(&mut self, _: Tick, _: &SubscriptionName, _: Event, reply: Reply<()>) {
+        let _ = reply.send(Ok(()));
+    }
+
+    /// The catalog refuses a failure policy where nothing can fail.
+    fn set_policy(&mut self, _: Tick, _: &SubscriptionName, _: FailurePolicy) {}
+
+    fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault) {
+        if let Some(mut known) = self.subscriptions.remove(subscription) {
+            known.end_streams(fault);
+        }
+    }
+
+    fn advance(&mut self, now: Tick) -> Vec<SubscriptionName> {
+        // What drained concerns nobody: there are no timers and no room to give back.
+        self.signals.take_drained();
+        for key in self.signals.take_closed() {
+            let mut each = self.subscriptions.values_mut();
+            if let Some(known) = each.find(|known| known.id == key.subscription) {
+                known.closed(now, key);
+            }
+        }
+        self.subscriptions
+            .values()
+            .filter(|known| known.expires_at().is_some_and(|tick| tick <= now))
+            .map(|known| known.name.clone())
+            .collect()
+    }
+
+    /// Nothing is collected.
+    fn flush(&mut self) {}
+
+    fn next_deadline(&self) -> Option<Tick> {
+        self.subscriptions.values().filter_map(FanoutSubscription::expires_at).min()
+    }
+
+    fn subscription_count(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    fn connected(&self) -> u64 {
+        self.subscriptions.values().map(FanoutSubscription::connected).sum()
+    }
+
+    fn describe(&self, _: Tick) -> Vec<SubscriptionDescription> {
+        let next = self.offsets.next();
+        self.subscriptions.values().map(|known| known.describe(next)).collect()
+    }
+
+    fn consumer(&self, subscription: &SubscriptionName, consumer: ConsumerId) -> (bool, u64) {
+        let known = self.subscriptions.get(subscription);
+        (known.is_some_and(|known| known.is_connected(consumer)), 0)
+    }
+
+    fn stop(&mut self, fault: &Fault) {
+        self.subscriptions.values_mut().for_each(|known| known.end_streams(fault));
+    }
+}

@@ -1,0 +1,236 @@
+//! One subscription of a `NonReliable` topic: in memory, to whoever listens now.
+//!
+//! Each consumer has a bounded queue; when it is full the oldest message in it is dropped and
+//! counted, so a slow consumer of telemetry sees the present rather than the past, and never
+//! holds up anybody else. Who receives a message is decided by the same pickers as for reliable
+//! subscriptions.
+
+use super::super::TopicIdentity;
+use super::super::describe::SubscriptionDescription;
+use super::super::stream::{ConsumerQueue, ConsumerStream, Signals, StreamKey};
+use crate::context::Context;
+use crate::metrics::SubscriptionMetrics;
+use danube_core::subscription::{Members, Pick};
+use danube_core::{
+    ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
+};
+use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::record::Record;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How long a subscription without consumers is kept.
+pub(super) const IDLE_MAX_MS: u64 = 60_000;
+/// How long a consumer may take from subscribing to opening its stream before it counts as gone.
+const OPENING_MAX_MS: u64 = 10_000;
+
+struct Consumer {
+    queue: ConsumerQueue,
+    opened: bool,
+    attached_at: Tick,
+}
+
+impl Consumer {
+    fn is_live(&self, now: Tick) -> bool {
+        self.opened || now < self.attached_at.after_ms(OPENING_MAX_MS)
+    }
+}
+
+/// One subscription of a `NonReliable` topic.
+pub(super) struct FanoutSubscription {
+    pub(super) id: SubscriptionId,
+    pub(super) name: SubscriptionName,
+    pub(super) kind: SubscriptionType,
+    members: Members,
+    consumers: HashMap<ConsumerId, Consumer>,
+    idle_since: Tick,
+    envelope: Arc<Envelope>,
+    generation: u64,
+    metrics: SubscriptionMetrics,
+}
+
+impl FanoutSubscription {
+    pub(super) fn load(
+        now: Tick,
+        context: &Context,
+        topic: &TopicIdentity,
+        name: &SubscriptionName,
+        record: &danube_core::catalog::Subscription,
+    ) -> FanoutSubscription {
+        FanoutSubscription {
+            id: record.id,
+            name: name.clone(),
+            kind: record.kind,
+            members: Members::default(),
+            consumers: HashMap::new(),
+            idle_since: now,
+            envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
+            generation: 0,
+            metrics: context.metrics.subscription(&topic.name, name),
+        }
+    }
+
+    /// Whether `consumer` may attach now with subscription type `kind`.
+    ///
+    /// # Errors
+    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
+    pub(super) fn admit(
+        &self,
+        now: Tick,
+        consumer: ConsumerId,
+        kind: SubscriptionType,
+    ) -> Result<(), Fault> {
+        let others = |(id, other): (&ConsumerId, &Consumer)| *id != consumer && other.is_live(now);
+        let in_use = self.consumers.iter().any(others);
+        if in_use && kind != self.kind {
+            return Err(Fault::precondition(format!(
+                "subscription `{}` is {:?} and has consumers; \
+                 it can become {kind:?} once they are gone",
+                self.name, self.kind
+            )));
+        }
+        if in_use && kind == SubscriptionType::Exclusive {
+            return Err(Fault::precondition(format!(
+                "subscription `{}` is Exclusive and another consumer holds it; \
+                 wait until it is gone or use another subscription",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Attaches a consumer; what is published before it opens its stream waits in its queue.
+    pub(super) fn attach(
+        &mut self,
+        now: Tick,
+        signals: &Arc<Signals>,
+        consumer: ConsumerId,
+        kind: SubscriptionType,
+        key_filters: Vec<String>,
+    ) {
+        self.kind = kind;
+        let gone: Vec<ConsumerId> = self
+            .consumers
+            .iter()
+            .filter(|(id, other)| **id != consumer && !other.is_live(now))
+            .map(|(id, _)| *id)
+            .collect();
+        for other in gone {
+            self.remove(now, other);
+        }
+        self.members.attach(now, consumer, key_filters);
+        self.members.open(consumer);
+        if !self.consumers.contains_key(&consumer) {
+            self.insert(now, signals, consumer);
+        }
+    }
+
+    fn insert(&mut self, now: Tick, signals: &Arc<Signals>, consumer: ConsumerId) {
+        self.generation += 1;
+        let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
+        let queue = ConsumerQueue::new(key, Arc::clone(signals));
+        self.consumers.insert(consumer, Consumer { queue, opened: false, attached_at: now });
+    }
+
+    /// Opens the consumer's stream; one it had before ends.
+    pub(super) fn open(
+        &mut self,
+        now: Tick,
+        signals: &Arc<Signals>,
+        consumer: ConsumerId,
+    ) -> ConsumerStream {
+        if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
+            if let Some(replaced) = self.consumers.remove(&consumer) {
+                replaced.queue.end(Fault::retry(format!(
+                    "subscription `{}`: the consumer opened another stream, which replaces this one",
+                    self.name
+                )));
+            }
+            self.insert(now, signals, consumer);
+        }
+        let known = self.consumers.get_mut(&consumer).expect("inserted above");
+        known.opened = true;
+        known.queue.stream()
+    }
+
+    pub(super) fn closed(&mut self, now: Tick, key: StreamKey) {
+        let current = self.consumers.get(&key.consumer);
+        if current.is_some_and(|known| known.queue.generation() == key.generation) {
+            self.remove(now, key.consumer);
+        }
+    }
+
+    fn remove(&mut self, now: Tick, consumer: ConsumerId) {
+        self.consumers.remove(&consumer);
+        self.members.detach(consumer);
+        if self.consumers.is_empty() {
+            self.idle_since = now;
+        }
+    }
+
+    /// Ends all streams, because the topic stops.
+    pub(super) fn end_streams(&mut self, fault: &Fault) {
+        for (_, consumer) in self.consumers.drain() {
+            consumer.queue.end(fault.clone());
+        }
+    }
+
+    /// Hands `record` to whom it belongs, or counts it as dropped.
+    pub(super) fn publish(&mut self, offset: Offset, record: &Record) {
+        let delivery = Delivery::new(record.clone(), offset, Arc::clone(&self.envelope));
+        let len = delivery.encoded_len();
+        let consumers = &self.consumers;
+        let has_room = |consumer: ConsumerId| {
+            consumers.get(&consumer).is_some_and(|known| known.queue.has_fanout_room(len))
+        };
+        match self.members.pick(self.kind, &record.key(), has_room) {
+            Pick::To(consumer) => self.push(consumer, delivery),
+            Pick::Full(consumer) => {
+                if let Some(known) = self.consumers.get(&consumer) {
+                    self.metrics.dropped(known.queue.make_fanout_room(len));
+                }
+                self.push(consumer, delivery);
+            }
+            Pick::NoMatch => self.metrics.unmatched(),
+            Pick::NoConsumer => self.metrics.dropped(1),
+        }
+    }
+
+    fn push(&self, consumer: ConsumerId, delivery: Delivery) {
+        if let Some(known) = self.consumers.get(&consumer) {
+            self.metrics.delivered(delivery.encoded_len());
+            known.queue.push(delivery);
+        }
+    }
+
+    /// When the subscription has been without consumers for too long.
+    pub(super) fn expires_at(&self) -> Option<Tick> {
+        self.consumers.is_empty().then(|| self.idle_since.after_ms(IDLE_MAX_MS))
+    }
+
+    pub(super) fn connected(&self) -> u64 {
+        self.consumers.values().filter(|consumer| consumer.opened).count() as u64
+    }
+
+    pub(super) fn is_connected(&self, consumer: ConsumerId) -> bool {
+        self.consumers.get(&consumer).is_some_and(|known| known.opened)
+    }
+
+    pub(super) fn describe(&self, next: Offset) -> SubscriptionDescription {
+        SubscriptionDescription {
+            name: self.name.clone(),
+            kind: self.kind,
+            cursor: next,
+            backlog: 0,
+            in_flight: 0,
+            waiting_redelivery: 0,
+            blocked: 0,
+            consumers: Vec::new(),
+            window_max: 0,
+            unmatched: self.metrics.unmatched_total(),
+            dropped: self.metrics.dropped_total(),
+            why: "the topic is NonReliable: messages go to whoever listens, and none is kept"
+                .to_owned(),
+        }
+    }
+}

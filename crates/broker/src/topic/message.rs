@@ -1,0 +1,129 @@
+//! What a topic's actor can be asked: a closed list.
+
+use super::describe::TopicDescription;
+use super::stream::ConsumerStream;
+use bytes::Bytes;
+use danube_core::catalog;
+use danube_core::name::{ConsumerName, ProducerName};
+use danube_core::{
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType,
+};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Fault>>;
+
+/// How many producers a topic admits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessMode {
+    /// Any number.
+    Shared,
+    /// This one alone.
+    Exclusive,
+}
+
+/// One publish on its way to the log.
+pub(crate) struct Publish {
+    pub(crate) producer: ProducerId,
+    pub(crate) producer_name: ProducerName,
+    /// The record as the log keeps it.
+    pub(crate) record: Bytes,
+    /// When it arrived, on the broker's clock.
+    pub(crate) arrived: Duration,
+    /// The memory it holds until it is answered.
+    #[expect(dead_code, reason = "given back when it is dropped")]
+    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) reply: Reply<Offset>,
+}
+
+/// A wish to consume.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscribe {
+    pub(crate) subscription: SubscriptionName,
+    pub(crate) kind: SubscriptionType,
+    pub(crate) consumer: ConsumerName,
+    pub(crate) key_filters: Vec<String>,
+}
+
+/// Why an actor stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// The topic was deleted.
+    Deleted,
+    /// An administrator unloads it; the next request loads it again.
+    Unloaded,
+    /// The broker stops.
+    Shutdown,
+}
+
+/// What was attached to a topic when it stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Stopped {
+    pub(crate) consumers: Vec<ConsumerId>,
+    pub(crate) producers: Vec<ProducerId>,
+}
+
+/// What a topic's actor can be asked.
+pub(crate) enum Message {
+    CreateProducer {
+        name: ProducerName,
+        mode: AccessMode,
+        reply: Reply<ProducerId>,
+    },
+    Publish(Publish),
+    /// May this consumer attach, and where would a new subscription start?
+    Admit {
+        wish: Subscribe,
+        reply: Reply<Offset>,
+    },
+    /// Attach it, now that the catalog knows `record`.
+    Attach {
+        wish: Subscribe,
+        record: catalog::Subscription,
+        reply: Reply<ConsumerId>,
+    },
+    /// Open the stream of an attached consumer.
+    Open {
+        consumer: ConsumerId,
+        reply: Reply<ConsumerStream>,
+    },
+    Ack {
+        subscription: SubscriptionName,
+        offset: Offset,
+        reply: Reply<()>,
+    },
+    Nack {
+        subscription: SubscriptionName,
+        offset: Offset,
+        delay_ms: Option<u64>,
+        reason: Option<String>,
+        reply: Reply<()>,
+    },
+    /// Does the topic know this consumer? Refused with `NotFound` if not.
+    ConsumerHealth {
+        consumer: ConsumerId,
+        reply: Reply<()>,
+    },
+    /// Does the topic know this producer? Refused with `NotFound` if not.
+    ProducerHealth {
+        producer: ProducerId,
+        reply: Reply<()>,
+    },
+    /// The catalog has a new failure policy for this subscription.
+    PolicyChanged {
+        subscription: SubscriptionName,
+        policy: FailurePolicy,
+    },
+    /// The catalog no longer has this subscription.
+    Unsubscribed {
+        subscription: SubscriptionName,
+    },
+    Describe {
+        reply: Reply<TopicDescription>,
+    },
+    Stop {
+        reason: StopReason,
+        reply: oneshot::Sender<Stopped>,
+    },
+}

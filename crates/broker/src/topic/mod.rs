@@ -1,0 +1,210 @@
+//! Topics: one actor per topic partition owns its state; everybody else holds a [`TopicHandle`].
+//!
+//! The actor assigns nothing to chance: messages of its mailbox come in order, publishes go to
+//! the log in that order, and the log numbers them. What this module leaves to others: which
+//! topics exist (the catalog), which actor serves which name ([`crate::topics`]), and how bytes
+//! are kept (the log).
+//!
+//! Law: nobody but the actor touches a topic's state, and the actor never waits for anything but
+//! its own inputs.
+
+mod actor;
+mod describe;
+mod dispatch;
+mod fanout;
+mod message;
+mod producers;
+mod reliable;
+mod stream;
+
+pub(crate) use describe::{SubscriptionDescription, TopicDescription};
+pub(crate) use fanout::VolatileOffsets;
+pub(crate) use message::{AccessMode, StopReason, Stopped, Subscribe};
+pub use stream::ConsumerStream;
+
+use crate::context::{CALL_TIMEOUT, Context};
+use bytes::Bytes;
+use danube_core::name::ProducerName;
+use danube_core::{
+    ConsumerId, Delivery, Epoch, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName,
+    TopicId, TopicName, WalSyncMode, catalog,
+};
+use message::{Message, Publish, Reply};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests that may wait in a topic's mailbox.
+const MAILBOX_LEN_MAX: usize = 1024;
+
+/// What never changes about a topic while it is loaded.
+#[derive(Debug)]
+pub(crate) struct TopicIdentity {
+    pub(crate) name: TopicName,
+    pub(crate) id: TopicId,
+    pub(crate) epoch: Epoch,
+    pub(crate) delivery: Delivery,
+    pub(crate) wal_sync_mode: WalSyncMode,
+}
+
+impl TopicIdentity {
+    fn no_subscription(&self, name: &SubscriptionName) -> Fault {
+        Fault::not_found(format!(
+            "topic `{}` has no subscription `{name}`; subscribe first",
+            self.name
+        ))
+    }
+}
+
+/// The way to a topic's actor. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct TopicHandle {
+    identity: Arc<TopicIdentity>,
+    mailbox: mpsc::Sender<Message>,
+}
+
+impl TopicHandle {
+    /// Loads the topic: makes its state from the catalog and the log, and starts its actor.
+    pub(crate) fn load(
+        context: &Arc<Context>,
+        name: &TopicName,
+        topic: &catalog::Topic,
+    ) -> TopicHandle {
+        let identity = Arc::new(TopicIdentity {
+            name: name.clone(),
+            id: topic.id,
+            epoch: topic.epoch,
+            delivery: topic.delivery,
+            wal_sync_mode: topic.wal_sync_mode(),
+        });
+        let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
+        let actor = actor::TopicActor::load(context, &identity, topic, requests);
+        tokio::spawn(actor.run());
+        TopicHandle { identity, mailbox }
+    }
+
+    pub(crate) fn identity(&self) -> &TopicIdentity {
+        &self.identity
+    }
+
+    fn stopped(&self) -> Fault {
+        Fault::retry(format!("topic `{}` is being unloaded; try again", self.identity.name))
+    }
+
+    async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Message) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let call = async {
+            self.mailbox.send(make(reply)).await.map_err(|_| self.stopped())?;
+            answer.await.map_err(|_| self.stopped())?
+        };
+        tokio::time::timeout(CALL_TIMEOUT, call).await.unwrap_or_else(|_| {
+            Err(Fault::retry(format!(
+                "topic `{}` did not answer within {} s; it is not known whether the request \
+                 took effect",
+                self.identity.name,
+                CALL_TIMEOUT.as_secs()
+            )))
+        })
+    }
+
+    /// Publishes one record; the answer is its offset, once it is as durable as the topic says.
+    pub(crate) async fn publish(
+        &self,
+        context: &Context,
+        producer: ProducerId,
+        producer_name: ProducerName,
+        record: Bytes,
+    ) -> Result<Offset, Fault> {
+        let bytes = u32::try_from(record.len()).unwrap_or(u32::MAX);
+        let memory = Arc::clone(&context.publish_memory);
+        let permit = memory.try_acquire_many_owned(bytes).map_err(|_| {
+            Fault::exhausted(format!(
+                "topic `{}`: too many publishes wait for the log; retry after 100 ms",
+                self.identity.name
+            ))
+        })?;
+        let arrived = context.clock.elapsed();
+        self.call(|reply| {
+            Message::Publish(Publish { producer, producer_name, record, arrived, permit, reply })
+        })
+        .await
+    }
+
+    pub(crate) async fn create_producer(
+        &self,
+        name: ProducerName,
+        mode: AccessMode,
+    ) -> Result<ProducerId, Fault> {
+        self.call(|reply| Message::CreateProducer { name, mode, reply }).await
+    }
+
+    /// Whether a consumer may attach; the answer is where a new subscription would start.
+    pub(crate) async fn admit(&self, wish: Subscribe) -> Result<Offset, Fault> {
+        self.call(|reply| Message::Admit { wish, reply }).await
+    }
+
+    pub(crate) async fn attach(
+        &self,
+        wish: Subscribe,
+        record: catalog::Subscription,
+    ) -> Result<ConsumerId, Fault> {
+        self.call(|reply| Message::Attach { wish, record, reply }).await
+    }
+
+    pub(crate) async fn open(&self, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
+        self.call(|reply| Message::Open { consumer, reply }).await
+    }
+
+    pub(crate) async fn ack(
+        &self,
+        subscription: SubscriptionName,
+        offset: Offset,
+    ) -> Result<(), Fault> {
+        self.call(|reply| Message::Ack { subscription, offset, reply }).await
+    }
+
+    pub(crate) async fn nack(
+        &self,
+        subscription: SubscriptionName,
+        offset: Offset,
+        delay_ms: Option<u64>,
+        reason: Option<String>,
+    ) -> Result<(), Fault> {
+        self.call(|reply| Message::Nack { subscription, offset, delay_ms, reason, reply }).await
+    }
+
+    pub(crate) async fn consumer_health(&self, consumer: ConsumerId) -> Result<(), Fault> {
+        self.call(|reply| Message::ConsumerHealth { consumer, reply }).await
+    }
+
+    pub(crate) async fn producer_health(&self, producer: ProducerId) -> Result<(), Fault> {
+        self.call(|reply| Message::ProducerHealth { producer, reply }).await
+    }
+
+    pub(crate) async fn describe(&self) -> Result<TopicDescription, Fault> {
+        self.call(|reply| Message::Describe { reply }).await
+    }
+
+    /// Tells the topic that the catalog has a new failure policy.
+    pub(crate) async fn policy_changed(
+        &self,
+        subscription: SubscriptionName,
+        policy: FailurePolicy,
+    ) {
+        // A topic that has just stopped reads the policy when it is loaded again.
+        let _ = self.mailbox.send(Message::PolicyChanged { subscription, policy }).await;
+    }
+
+    /// Tells the topic that the catalog no longer has the subscription.
+    pub(crate) async fn unsubscribed(&self, subscription: SubscriptionName) {
+        let _ = self.mailbox.send(Message::Unsubscribed { subscription }).await;
+    }
+
+    /// Stops the actor, after everything that was asked before; answers what was attached.
+    pub(crate) async fn stop(&self, reason: StopReason) -> Stopped {
+        let (reply, answer) = oneshot::channel();
+        if self.mailbox.send(Message::Stop { reason, reply }).await.is_err() {
+            return Stopped::default();
+        }
+        answer.await.unwrap_or_default()
+    }
+}

@@ -1,0 +1,321 @@
+//! A topic that delivers at least once: through the log, with acknowledgements.
+//!
+//! Law: a publish is answered by the log and by nobody else, and so is an ack.
+
+mod dead_letter;
+mod progress;
+mod publish;
+mod subscription;
+
+use super::TopicIdentity;
+use super::describe::SubscriptionDescription;
+use super::dispatch::{Dispatch, Range};
+use super::message::{Publish, Reply, Subscribe};
+use super::stream::{ConsumerStream, Signals};
+use crate::context::Context;
+use crate::metrics::TopicMetrics;
+use danube_core::subscription::Event;
+use danube_core::{
+    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, Tick, catalog,
+};
+use danube_store::{ReadBatch, ReadError, TopicLog};
+use progress::ProgressJournal;
+use publish::PublishBatch;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subscription::{ReliableSubscription, Turn};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What comes back to the topic. At most one fetch per subscription, one restatement, and one dead
+/// letter per message in a window are on their way at a time, which bounds the channel.
+enum Completion {
+    Fetched {
+        subscription: SubscriptionId,
+        result: Result<ReadBatch, ReadError>,
+    },
+    DeadLettered {
+        subscription: SubscriptionId,
+        offset: Offset,
+        result: Result<(), Fault>,
+    },
+    /// A progress record could not be journaled.
+    ProgressLost,
+    /// The restatement of all progress was journaled.
+    ProgressRestated,
+}
+
+/// The way back to the topic for work that completes elsewhere.
+#[derive(Clone)]
+struct Completions {
+    sender: UnboundedSender<Completion>,
+    signals: Arc<Signals>,
+}
+
+impl Completions {
+    fn send(&self, completion: Completion) {
+        // Nobody is there any more when the topic stopped meanwhile.
+        if self.sender.send(completion).is_ok() {
+            self.signals.wake();
+        }
+    }
+}
+
+/// A topic that delivers at least once.
+pub(super) struct ReliableTopic {
+    context: Arc<Context>,
+    topic: Arc<TopicIdentity>,
+    log: TopicLog,
+    metrics: Arc<TopicMetrics>,
+    signals: Arc<Signals>,
+    subscriptions: BTreeMap<SubscriptionName, ReliableSubscription>,
+    names: BTreeMap<SubscriptionId, SubscriptionName>,
+    completed: UnboundedReceiver<Completion>,
+    completions: Completions,
+    /// The end of the log as the subscriptions know it.
+    tail: Offset,
+    batch: PublishBatch,
+    progress: ProgressJournal,
+}
+
+impl ReliableTopic {
+    pub(super) fn load(
+        context: &Arc<Context>,
+        topic: &Arc<TopicIdentity>,
+        record: &catalog::Topic,
+        metrics: &Arc<TopicMetrics>,
+        signals: &Arc<Signals>,
+    ) -> ReliableTopic {
+        let log = context.store.topic(topic.id, topic.epoch);
+        #[expect(clippy::disallowed_methods, reason = "bounded by the work that is on its way")]
+        let (sender, completed) = unbounded_channel();
+        let mut loaded = ReliableTopic {
+            context: Arc::clone(context),
+            topic: Arc::clone(topic),
+            tail: log.bounds().next,
+            log,
+            metrics: Arc::clone(metrics),
+            signals: Arc::clone(signals),
+            subscriptions: BTreeMap::new(),
+            names: BTreeMap::new(),
+            completed,
+            completions: Completions { sender, signals: Arc::clone(signals) },
+            batch: PublishBatch::default(),
+            progress: ProgressJournal::default(),
+        };
+        for (name, known) in &record.subscriptions {
+            loaded.insert(name, known);
+        }
+        loaded
+    }
+
+    fn insert(&mut self, name: &SubscriptionName, record: &catalog::Subscription) {
+        let loaded =
+            ReliableSubscription::load(&self.context, &self.topic, &self.log, name, record);
+        self.names.insert(loaded.id, name.clone());
+        self.subscriptions.insert(name.clone(), loaded);
+    }
+
+    /// Runs `act` on the subscription of that name, with what a turn lends it.
+    fn with<T>(
+        &mut self,
+        now: Tick,
+        name: &SubscriptionName,
+        act: impl FnOnce(&mut ReliableSubscription, &mut Turn<'_>) -> T,
+    ) -> Option<T> {
+        let known = self.subscriptions.get_mut(name)?;
+        let turn = &mut Turn {
+            now,
+            context: &self.context,
+            topic: &self.topic,
+            log: &self.log,
+            signals: &self.signals,
+            completions: &self.completions,
+            steps: &mut self.progress.steps,
+        };
+        Some(act(known, turn))
+    }
+
+    /// The same for a subscription known by its number, as completions and streams know it.
+    fn with_id(
+        &mut self,
+        now: Tick,
+        id: SubscriptionId,
+        act: impl FnOnce(&mut ReliableSubscription, &mut Turn<'_>),
+    ) {
+        // It may have been removed since.
+        if let Some(name) = self.names.get(&id).cloned() {
+            self.with(now, &name, act);
+        }
+    }
+
+    /// The same for all of them.
+    fn with_each(
+        &mut self,
+        now: Tick,
+        mut act: impl FnMut(&mut ReliableSubscription, &mut Turn<'_>),
+    ) {
+        let turn = &mut Turn {
+            now,
+            context: &self.context,
+            topic: &self.topic,
+            log: &self.log,
+            signals: &self.signals,
+            completions: &self.completions,
+            steps: &mut self.progress.steps,
+        };
+        for known in self.subscriptions.values_mut() {
+            act(known, turn);
+        }
+    }
+
+    fn on_tail(&mut self, now: Tick) {
+        let next = self.log.bounds().next;
+        if next > self.tail {
+            self.tail = next;
+            self.with_each(now, |known, turn| known.step(turn, Event::Tail { next }));
+        }
+    }
+
+    fn on_completion(&mut self, now: Tick, completion: Completion) {
+        match completion {
+            Completion::Fetched { subscription, result } => {
+                self.with_id(now, subscription, |known, turn| known.fetched(turn, result));
+            }
+            Completion::DeadLettered { subscription, offset, result } => {
+                self.with_id(now, subscription, |known, turn| {
+                    known.dead_lettered(turn, offset, result);
+                });
+            }
+            Completion::ProgressLost => self.progress.lost(now, &self.topic),
+            Completion::ProgressRestated => self.progress.restated(&self.topic),
+        }
+    }
+}
+
+impl Dispatch for ReliableTopic {
+    fn publish(&mut self, publish: Publish) {
+        self.batch.push(publish);
+        if self.batch.is_full() {
+            let (log, signals) = (&self.log, &self.signals);
+            self.batch.flush(&self.topic, log, signals, &self.metrics, self.context.clock);
+        }
+    }
+
+    fn range(&self) -> Range {
+        let bounds = self.log.bounds();
+        Range { start: bounds.start, next: bounds.next }
+    }
+
+    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault> {
+        let known = self.subscriptions.get(&wish.subscription);
+        Ok(known.map(|known| known.admit(now, consumer, wish.kind)).transpose()?.is_some())
+    }
+
+    fn attach(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        wish: &Subscribe,
+        record: &catalog::Subscription,
+    ) {
+        if !self.subscriptions.contains_key(&wish.subscription) {
+            self.insert(&wish.subscription, record);
+        }
+        self.with(now, &wish.subscription, |known, turn| {
+            known.attach(turn, consumer, wish.kind, wish.key_filters.clone());
+        });
+    }
+
+    fn open(
+        &mut self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        key_filters: &[String],
+    ) -> Result<ConsumerStream, Fault> {
+        let opened = self.with(now, subscription, |known, turn| {
+            known.admit(now, consumer, known.kind)?;
+            known.attach(turn, consumer, known.kind, key_filters.to_vec());
+            Ok(known.open(turn, consumer))
+        });
+        opened.unwrap_or_else(|| Err(self.topic.no_subscription(subscription)))
+    }
+
+    fn settle(
+        &mut self,
+        now: Tick,
+        subscription: &SubscriptionName,
+        event: Event,
+        reply: Reply<()>,
+    ) {
+        match self.with(now, subscription, |known, turn| known.step(turn, event)) {
+            Some(()) => self.progress.settled.push(reply),
+            None => {
+                let _ = reply.send(Err(self.topic.no_subscription(subscription)));
+            }
+        }
+    }
+
+    fn set_policy(&mut self, now: Tick, subscription: &SubscriptionName, policy: FailurePolicy) {
+        self.with(now, subscription, |known, turn| known.set_policy(turn, policy));
+    }
+
+    fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault) {
+        if let Some(mut known) = self.subscriptions.remove(subscription) {
+            self.names.remove(&known.id);
+            known.end_streams(fault);
+        }
+    }
+
+    fn advance(&mut self, now: Tick) -> Vec<SubscriptionName> {
+        self.on_tail(now);
+        for key in self.signals.take_drained() {
+            self.with_id(now, key.subscription, |known, turn| known.drained(turn, key));
+        }
+        for key in self.signals.take_closed() {
+            self.with_id(now, key.subscription, |known, turn| known.closed(turn, key));
+        }
+        self.with_each(now, |known, turn| known.on_deadline(turn));
+        // Reads that memory can serve complete at once, also those that these ones cause.
+        while let Ok(completion) = self.completed.try_recv() {
+            self.on_completion(now, completion);
+        }
+        Vec::new()
+    }
+
+    fn flush(&mut self) {
+        let (topic, log) = (&self.topic, &self.log);
+        self.batch.flush(topic, log, &self.signals, &self.metrics, self.context.clock);
+        let restate = || {
+            let each = self.subscriptions.values();
+            each.flat_map(ReliableSubscription::restate).collect()
+        };
+        self.progress.flush(self.context.clock.now(), topic, log, &self.completions, restate);
+    }
+
+    fn next_deadline(&self) -> Option<Tick> {
+        let engines = self.subscriptions.values().filter_map(|s| s.engine().next_deadline());
+        engines.chain(self.progress.next_deadline()).min()
+    }
+
+    fn subscription_count(&self) -> usize {
+        self.subscriptions.len()
+    }
+
+    fn connected(&self) -> u64 {
+        self.subscriptions.values().map(ReliableSubscription::connected).sum()
+    }
+
+    fn describe(&self, now: Tick) -> Vec<SubscriptionDescription> {
+        self.subscriptions.values().map(|known| known.describe(now)).collect()
+    }
+
+    fn consumer(&self, subscription: &SubscriptionName, consumer: ConsumerId) -> (bool, u64) {
+        let known = self.subscriptions.get(subscription);
+        known.map_or((false, 0), |known| known.consumer(consumer))
+    }
+
+    fn stop(&mut self, fault: &Fault) {
+        self.subscriptions.values_mut().for_each(|known| known.end_streams(fault));
+    }
+}

@@ -1,0 +1,132 @@
+//! Acks and failures of one turn, on their way to the journal.
+//!
+//! The engine has taken a step before it is journaled. When the journal cannot take the record,
+//! what it holds is no longer what we said; then all progress of the topic is stated again until
+//! that succeeds, and meanwhile nobody is told that an ack is safe.
+//!
+//! Law: an ack is answered with "done" only when a restart would know of it, in as far as the
+//! topic's durability promises.
+
+use super::super::TopicIdentity;
+use super::super::message::Reply;
+use super::publish::append_fault;
+use super::{Completion, Completions};
+use danube_core::subscription::ProgressRecord;
+use danube_core::{Fault, Tick};
+use danube_store::TopicLog;
+use std::sync::Arc;
+
+/// Pause before progress that could not be journaled is stated again.
+const RESTATE_DELAY_MS: u64 = 1_000;
+
+/// Whether what the journal holds of this topic's progress is what we said.
+#[derive(Default)]
+enum Journaled {
+    #[default]
+    Yes,
+    /// A record was lost; everything is stated again at this time.
+    RestateAt(Tick),
+    /// The restatement is on its way.
+    Restating,
+}
+
+/// Collects a turn's progress and journals it.
+#[derive(Default)]
+pub(super) struct ProgressJournal {
+    pub(super) steps: Vec<ProgressRecord>,
+    /// Who waits for these steps to be safe.
+    pub(super) settled: Vec<Reply<()>>,
+    journaled: Journaled,
+}
+
+impl ProgressJournal {
+    /// Journals what was collected; `restate` gives all progress of the topic.
+    pub(super) fn flush(
+        &mut self,
+        now: Tick,
+        topic: &Arc<TopicIdentity>,
+        log: &TopicLog,
+        completions: &Completions,
+        restate: impl FnOnce() -> Vec<ProgressRecord>,
+    ) {
+        let (steps, settled) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.settled));
+        if let Journaled::Yes = self.journaled {
+            return record(topic, log, completions, steps, settled);
+        }
+        // The restatement carries these steps as well.
+        for reply in settled {
+            let _ = reply.send(Err(lost(topic)));
+        }
+        let due = matches!(self.journaled, Journaled::RestateAt(tick) if tick <= now);
+        // Steps taken while a restatement is on its way are not in it: state it all once more.
+        if !due {
+            if matches!(self.journaled, Journaled::Restating) && !steps.is_empty() {
+                self.journaled = Journaled::RestateAt(now.after_ms(RESTATE_DELAY_MS));
+            }
+            return;
+        }
+        self.journaled = Journaled::Restating;
+        let completions = completions.clone();
+        log.record(restate(), topic.wal_sync_mode, move |result| {
+            completions.send(match result {
+                Ok(()) => Completion::ProgressRestated,
+                Err(_) => Completion::ProgressLost,
+            });
+        });
+    }
+
+    /// A record did not reach the journal.
+    pub(super) fn lost(&mut self, now: Tick, topic: &TopicIdentity) {
+        tracing::error!(topic = %topic.name, "cannot journal the progress of subscriptions; acks are refused until it is stated again");
+        self.journaled = Journaled::RestateAt(now.after_ms(RESTATE_DELAY_MS));
+    }
+
+    /// The restatement reached the journal.
+    pub(super) fn restated(&mut self, topic: &TopicIdentity) {
+        if let Journaled::Restating = self.journaled {
+            tracing::info!(topic = %topic.name, "the progress of subscriptions is journaled again");
+            self.journaled = Journaled::Yes;
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Tick> {
+        match self.journaled {
+            Journaled::RestateAt(tick) => Some(tick),
+            Journaled::Yes | Journaled::Restating => None,
+        }
+    }
+}
+
+fn record(
+    topic: &Arc<TopicIdentity>,
+    log: &TopicLog,
+    completions: &Completions,
+    steps: Vec<ProgressRecord>,
+    settled: Vec<Reply<()>>,
+) {
+    if steps.is_empty() {
+        for reply in settled {
+            let _ = reply.send(Ok(()));
+        }
+        return;
+    }
+    let (topic, completions) = (Arc::clone(topic), completions.clone());
+    let sync = topic.wal_sync_mode;
+    log.record(steps, sync, move |result| {
+        let answer = result.map_err(|error| append_fault(&topic, &error));
+        if answer.is_err() {
+            completions.send(Completion::ProgressLost);
+        }
+        for reply in settled {
+            let _ = reply.send(answer.clone());
+        }
+    });
+}
+
+fn lost(topic: &TopicIdentity) -> Fault {
+    Fault::retry(format!(
+        "topic `{}`: the journal could not take earlier acks; they are being written again, \
+         retry after {RESTATE_DELAY_MS} ms",
+        topic.name
+    ))
+}

@@ -1,0 +1,387 @@
+//! Drives the engine of one reliable subscription: performs what it decides, tells it what
+//! happened. No decision about a message is taken here.
+//!
+//! The driver keeps the bodies of messages that are fetched and not finished, under a byte
+//! budget: when it is used up, the next fetch waits until something finishes.
+
+use super::super::TopicIdentity;
+use super::super::describe::SubscriptionDescription;
+use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
+use super::{Completion, Completions, dead_letter};
+use crate::context::Context;
+use crate::metrics::SubscriptionMetrics;
+use danube_core::subscription::{
+    Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+};
+use danube_core::{
+    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
+    Tick,
+};
+use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
+use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::record::Record;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Bytes of one read.
+const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Bytes of unfinished messages held in memory; at least one message is held whatever its size.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// Messages that a KeyShared subscription looks ahead for keys that are free.
+const KEY_LOOKAHEAD_MAX: u32 = 4_096;
+
+/// What a turn of the actor lends to its subscriptions, and what it collects from them.
+pub(super) struct Turn<'a> {
+    pub(super) now: Tick,
+    pub(super) context: &'a Arc<Context>,
+    pub(super) topic: &'a Arc<TopicIdentity>,
+    pub(super) log: &'a TopicLog,
+    pub(super) signals: &'a Arc<Signals>,
+    pub(super) completions: &'a Completions,
+    /// Progress to journal at the end of the turn.
+    pub(super) steps: &'a mut Vec<ProgressRecord>,
+}
+
+/// One reliable subscription: its engine and what the engine's words refer to.
+pub(super) struct ReliableSubscription {
+    pub(super) id: SubscriptionId,
+    pub(super) name: SubscriptionName,
+    pub(super) kind: SubscriptionType,
+    engine: Subscription,
+    policy: FailurePolicy,
+    window_max: u32,
+    streams: HashMap<ConsumerId, ConsumerQueue>,
+    bodies: BTreeMap<Offset, Record>,
+    body_bytes: usize,
+    /// A fetch that waits for the byte budget.
+    deferred_fetch: Option<(Offset, u32)>,
+    envelope: Arc<Envelope>,
+    effects: Vec<Effect>,
+    generation: u64,
+    metrics: SubscriptionMetrics,
+}
+
+impl ReliableSubscription {
+    /// A subscription as the catalog has it, resumed from what the log knows of it.
+    pub(super) fn load(
+        context: &Context,
+        topic: &TopicIdentity,
+        log: &TopicLog,
+        name: &SubscriptionName,
+        record: &danube_core::catalog::Subscription,
+    ) -> ReliableSubscription {
+        let policy = record.failure_policy.clone().unwrap_or_default();
+        let window_max = record
+            .max_unacked_messages
+            .unwrap_or(context.options.dispatch.max_unacked_messages)
+            .max(1);
+        let progress = log.subscription(record.id, record.start);
+        let config = config(record.kind, policy.clone(), window_max);
+        ReliableSubscription {
+            id: record.id,
+            name: name.clone(),
+            kind: record.kind,
+            engine: Subscription::new(config, progress, log.bounds().next),
+            policy,
+            window_max,
+            streams: HashMap::new(),
+            bodies: BTreeMap::new(),
+            body_bytes: 0,
+            deferred_fetch: None,
+            envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
+            effects: Vec::new(),
+            generation: 0,
+            metrics: context.metrics.subscription(&topic.name, name),
+        }
+    }
+
+    /// Whether `consumer` may attach now with subscription type `kind`.
+    ///
+    /// # Errors
+    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
+    pub(super) fn admit(
+        &self,
+        now: Tick,
+        consumer: ConsumerId,
+        kind: SubscriptionType,
+    ) -> Result<(), Fault> {
+        if kind != self.kind {
+            if self.engine.has_live_consumers(now) {
+                return Err(Fault::precondition(format!(
+                    "subscription `{}` is {:?} and has consumers; \
+                     it can become {kind:?} once they are gone",
+                    self.name, self.kind
+                )));
+            }
+            return Ok(());
+        }
+        self.engine.admits(now, consumer).map_err(|_| {
+            Fault::precondition(format!(
+                "subscription `{}` is Exclusive and another consumer holds it; \
+                 wait until it is gone or use another subscription",
+                self.name
+            ))
+        })
+    }
+
+    pub(super) fn attach(
+        &mut self,
+        turn: &mut Turn<'_>,
+        consumer: ConsumerId,
+        kind: SubscriptionType,
+        key_filters: Vec<String>,
+    ) {
+        if kind != self.kind {
+            self.become_kind(turn, kind);
+        }
+        self.step(turn, Event::Attached { consumer, key_filters });
+    }
+
+    /// Nobody is connected, so the engine can be started again as another type.
+    fn become_kind(&mut self, turn: &mut Turn<'_>, kind: SubscriptionType) {
+        self.kind = kind;
+        self.bodies.clear();
+        self.body_bytes = 0;
+        self.deferred_fetch = None;
+        let config = config(kind, self.policy.clone(), self.window_max);
+        let progress = self.engine.progress().clone();
+        self.engine = Subscription::new(config, progress, turn.log.bounds().next);
+    }
+
+    /// Opens the consumer's stream; one it had before ends.
+    pub(super) fn open(&mut self, turn: &mut Turn<'_>, consumer: ConsumerId) -> ConsumerStream {
+        if let Some(replaced) = self.streams.remove(&consumer) {
+            replaced.end(Fault::retry(format!(
+                "subscription `{}`: the consumer opened another stream, which replaces this one",
+                self.name
+            )));
+        }
+        self.generation += 1;
+        let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
+        let queue = ConsumerQueue::new(key, Arc::clone(turn.signals));
+        let stream = queue.stream();
+        self.streams.insert(consumer, queue);
+        self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
+        stream
+    }
+
+    pub(super) fn drained(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
+        if let Some(queue) = self.stream(key) {
+            let count = queue.take_drained();
+            if count > 0 {
+                self.step(turn, Event::Drained { consumer: key.consumer, count });
+            }
+        }
+    }
+
+    pub(super) fn closed(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
+        self.drained(turn, key);
+        if self.stream(key).is_some() {
+            self.streams.remove(&key.consumer);
+            self.step(turn, Event::Closed { consumer: key.consumer, clean: false });
+        }
+    }
+
+    fn stream(&self, key: StreamKey) -> Option<&ConsumerQueue> {
+        self.streams.get(&key.consumer).filter(|queue| queue.generation() == key.generation)
+    }
+
+    /// Ends all streams, because the topic stops.
+    pub(super) fn end_streams(&mut self, fault: &Fault) {
+        for (_, queue) in self.streams.drain() {
+            queue.end(fault.clone());
+        }
+    }
+
+    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, result: Result<ReadBatch, ReadError>) {
+        let batch = match result {
+            Ok(batch) => batch,
+            Err(error) => {
+                tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %error, "cannot read the log");
+                return self.step(turn, Event::FetchFailed);
+            }
+        };
+        let mut items = Vec::with_capacity(batch.records.len());
+        for (offset, bytes) in batch.records {
+            match Record::parse(bytes) {
+                Ok(record) => {
+                    items.push(Item { offset, key: record.key() });
+                    self.body_bytes += record.bytes().len();
+                    self.bodies.insert(offset, record);
+                }
+                // The checksum held, so this is a record of a version we do not know.
+                Err(error) => {
+                    tracing::error!(topic = %turn.topic.name, %offset, %error, "cannot read a record of the log; delivery stops before it");
+                    return self.step(turn, Event::FetchFailed);
+                }
+            }
+        }
+        self.step(turn, Event::Fetched { items, next: batch.next });
+    }
+
+    pub(super) fn dead_lettered(
+        &mut self,
+        turn: &mut Turn<'_>,
+        offset: Offset,
+        result: Result<(), Fault>,
+    ) {
+        match result {
+            Ok(()) => self.step(turn, Event::DeadLettered { offset }),
+            Err(fault) => {
+                tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
+                self.step(turn, Event::DeadLetterFailed { offset, reason: fault.message });
+            }
+        }
+    }
+
+    pub(super) fn set_policy(&mut self, turn: &mut Turn<'_>, policy: FailurePolicy) {
+        self.policy = policy.clone();
+        self.step(turn, Event::PolicyChanged(policy));
+    }
+
+    pub(super) fn on_deadline(&mut self, turn: &mut Turn<'_>) {
+        if self.engine.next_deadline().is_some_and(|deadline| deadline <= turn.now) {
+            self.step(turn, Event::Deadline);
+        }
+        self.metrics.measure(&self.engine.stats(turn.now));
+    }
+
+    pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
+        let stats = self.engine.stats(now);
+        SubscriptionDescription {
+            name: self.name.clone(),
+            kind: self.kind,
+            cursor: self.engine.progress().cursor(),
+            backlog: stats.backlog,
+            in_flight: stats.queued + stats.in_flight,
+            waiting_redelivery: stats.waiting_redelivery,
+            blocked: stats.blocked,
+            consumers: Vec::new(),
+            window_max: self.window_max,
+            unmatched: self.metrics.unmatched_total(),
+            dropped: self.metrics.dropped_total(),
+            why: self.engine.why(now).to_string(),
+        }
+    }
+
+    /// Whether a consumer has an open stream, and how many messages it holds.
+    pub(super) fn consumer(&self, consumer: ConsumerId) -> (bool, u64) {
+        (self.streams.contains_key(&consumer), self.engine.held_by(consumer))
+    }
+
+    /// Consumers with an open stream.
+    pub(super) fn connected(&self) -> u64 {
+        self.streams.len() as u64
+    }
+
+    pub(super) fn engine(&self) -> &Subscription {
+        &self.engine
+    }
+
+    /// Everything a restart must know, as records that replace all earlier ones.
+    pub(super) fn restate(&self) -> impl Iterator<Item = ProgressRecord> {
+        let subscription = self.id;
+        self.engine
+            .progress()
+            .restate()
+            .into_iter()
+            .map(move |step| ProgressRecord { subscription, step })
+    }
+
+    /// Takes one step and performs what it decides.
+    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.engine.step(turn.now, event, &mut effects);
+        for effect in effects.drain(..) {
+            self.perform(turn, effect);
+        }
+        self.effects = effects;
+    }
+
+    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+        match effect {
+            Effect::Fetch { from, max } => self.fetch(turn, from, max),
+            Effect::Deliver { consumer, offset, .. } => self.deliver(consumer, offset),
+            Effect::Release { offset } => self.release(turn, offset),
+            Effect::Record(step) => self.record(turn, step),
+            Effect::DeadLetter { offset, attempt, reason } => {
+                self.dead_letter(turn, offset, attempt, reason);
+            }
+            Effect::Note(note) => self.note(turn, note),
+        }
+    }
+
+    fn fetch(&mut self, turn: &mut Turn<'_>, from: Offset, max: u32) {
+        if self.body_bytes >= BODY_BYTES_MAX {
+            self.deferred_fetch = Some((from, max));
+            return;
+        }
+        let limit = ReadLimit { records_max: max as usize, bytes_max: FETCH_BYTES_MAX };
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        turn.log.read(from, limit, move |result| {
+            completions.send(Completion::Fetched { subscription, result });
+        });
+    }
+
+    fn deliver(&mut self, consumer: ConsumerId, offset: Offset) {
+        let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
+        let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
+        self.metrics.delivered(body.bytes().len());
+        queue.push(Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
+    }
+
+    fn release(&mut self, turn: &mut Turn<'_>, offset: Offset) {
+        if let Some(body) = self.bodies.remove(&offset) {
+            self.body_bytes -= body.bytes().len();
+        }
+        if self.body_bytes < BODY_BYTES_MAX
+            && let Some((from, max)) = self.deferred_fetch.take()
+        {
+            self.fetch(turn, from, max);
+        }
+    }
+
+    fn record(&self, turn: &mut Turn<'_>, step: Step) {
+        turn.steps.push(ProgressRecord { subscription: self.id, step });
+    }
+
+    fn dead_letter(
+        &self,
+        turn: &mut Turn<'_>,
+        offset: Offset,
+        attempt: u32,
+        reason: Option<String>,
+    ) {
+        let body = self.bodies.get(&offset).expect("the engine holds what it dead-letters");
+        let origin = dead_letter::Origin {
+            topic: turn.topic.name.clone(),
+            subscription: self.name.clone(),
+            offset,
+            attempt,
+            reason,
+        };
+        let target = self.policy.dead_letter_topic.clone();
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        let (context, body) = (Arc::clone(turn.context), body.clone());
+        tokio::spawn(async move {
+            let result = dead_letter::copy(&context, target, origin, &body).await;
+            completions.send(Completion::DeadLettered { subscription, offset, result });
+        });
+    }
+
+    fn note(&self, turn: &Turn<'_>, note: Note) {
+        if let Note::Unmatched(_) = note {
+            tracing::debug!(topic = %turn.topic.name, subscription = %self.name, "a message matches nobody's key filter and is skipped");
+        }
+        self.metrics.note(note);
+    }
+}
+
+fn config(kind: SubscriptionType, policy: FailurePolicy, window_max: u32) -> Config {
+    let lookahead_max = match kind {
+        SubscriptionType::KeyShared => window_max.saturating_add(KEY_LOOKAHEAD_MAX),
+        // One window in the consumers' hands and one ready to follow it.
+        _ => window_max.saturating_mul(2),
+    };
+    Config { kind, policy, window_max, lookahead_max }
+}

@@ -1,0 +1,110 @@
+//! What a subscription is told: the inputs of [`Subscription::step`](super::Subscription::step).
+//!
+//! Events come from the log, from streams and from clients, in any order and with any numbers in
+//! them. What they mean is decided in the `on_*` files.
+//!
+//! Law: no event makes the engine panic; one that does not fit the state changes nothing.
+
+use crate::ids::{ConsumerId, Offset};
+use crate::policy::FailurePolicy;
+use std::sync::Arc;
+
+/// Something happened that may move the subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The log's visible end moved.
+    Tail {
+        /// One past the last message.
+        next: Offset,
+    },
+    /// The answer to [`Effect::Fetch`](super::Effect::Fetch).
+    Fetched {
+        /// The messages, in offset order. An offset from where the fetch began up to `next` that
+        /// is not here is not in the log: it is skipped, recorded and noted as a gap.
+        items: Vec<Item>,
+        /// Where reading goes on.
+        next: Offset,
+    },
+    /// The log could not be read; the engine asks again after a second.
+    FetchFailed,
+    /// A consumer subscribed. The same one again refreshes its filters.
+    Attached {
+        /// Who.
+        consumer: ConsumerId,
+        /// Patterns of the keys it wants (KeyShared only); none means everything.
+        key_filters: Vec<String>,
+    },
+    /// A consumer's stream is open. It replaces an earlier stream of this consumer, whose
+    /// `Drained` and `Closed` must not be sent any more.
+    Opened {
+        /// Whose.
+        consumer: ConsumerId,
+        /// Messages that its queue takes.
+        room: u32,
+    },
+    /// The connection took messages out of the stream's queue, in delivery order.
+    Drained {
+        /// Whose stream.
+        consumer: ConsumerId,
+        /// How many.
+        count: u32,
+    },
+    /// A consumer's stream ended.
+    Closed {
+        /// Whose.
+        consumer: ConsumerId,
+        /// Whether it said goodbye: then what it held was not an attempt.
+        clean: bool,
+    },
+    /// A consumer is gone for good, with its stream and its key filters.
+    Detached {
+        /// Who.
+        consumer: ConsumerId,
+    },
+    /// A client finished with a message.
+    Acked {
+        /// Which.
+        offset: Offset,
+    },
+    /// A client failed on a message.
+    Nacked {
+        /// Which.
+        offset: Offset,
+        /// Shortest delay before it comes again, in milliseconds.
+        delay_ms: Option<u64>,
+        /// The client's own words.
+        reason: Option<String>,
+    },
+    /// The dead-letter copy is as durable as its topic promises.
+    DeadLettered {
+        /// Of which message.
+        offset: Offset,
+    },
+    /// The dead-letter copy could not be written.
+    DeadLetterFailed {
+        /// Of which message.
+        offset: Offset,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The failure policy is another one now.
+    PolicyChanged(FailurePolicy),
+    /// `max_unacked_messages` is another one now; 0 counts as 1.
+    WindowChanged(u32),
+    /// Somebody put the cursor by hand.
+    Seek {
+        /// The first message to deliver.
+        to: Offset,
+    },
+    /// The moment of [`next_deadline`](super::Subscription::next_deadline) has come.
+    Deadline,
+}
+
+/// What the engine needs to know of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Where it is in the log.
+    pub offset: Offset,
+    /// Its routing key, else its producer's name.
+    pub key: Arc<str>,
+}

@@ -1,0 +1,36 @@
+//! Time: what happens to a message whose timer is due.
+//!
+//! Law: timers are ticks of the monotonic clock; late deadlines do more at once, never something
+//! else.
+
+use super::slot::State;
+use super::{Effect, Note, Subscription};
+use crate::ids::{Offset, Tick};
+
+/// Recorded reason of a delivery that nobody settled in time.
+const ACK_TIMEOUT: &str = "ack timeout";
+
+impl Subscription {
+    pub(super) fn on_deadline(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.reader.wake(now);
+        for offset in self.slots.due(now) {
+            self.on_due(now, offset, out);
+        }
+    }
+
+    fn on_due(&mut self, now: Tick, offset: Offset, out: &mut Vec<Effect>) {
+        match self.slots.get(offset).map(|slot| &slot.state) {
+            Some(State::InFlight { .. }) => {
+                out.push(Effect::Note(Note::AckTimeout(offset)));
+                let delay_ms = self.redelivery_delay_ms(offset, None);
+                self.fail(now, offset, ACK_TIMEOUT.to_owned(), delay_ms, out);
+            }
+            Some(State::Waiting { .. }) => self.put(offset, State::Ready),
+            Some(State::DeadLettering { tries, error, .. }) => {
+                let (tries, error) = (*tries, error.clone());
+                self.dead_letter(offset, tries, error, out);
+            }
+            Some(State::Ready | State::Queued { .. } | State::Blocked { .. }) | None => {}
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of the whole engine: scripts with their traces, and random histories against a model.
+
+mod cases;
+mod failures;
+mod modes;
+mod random;
+mod robust;
+mod script;

@@ -1,0 +1,192 @@
+//! The arguments that the workloads share, and how long a workload goes on.
+
+use crate::compat;
+use crate::failure::Failure;
+use crate::output::Format;
+use danube_core::TopicName;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a run takes when nobody says.
+const RUN_DEFAULT: Duration = Duration::from_secs(10);
+/// Room that a message needs for the time of its publish.
+const SIZE_MIN: u64 = 8;
+/// What fits into a message with its fields on the compatible wire.
+const SIZE_MAX: u64 = (4 << 20) - (64 << 10);
+
+/// What is sent, how much of it at a time, and how the report looks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Load {
+    /// Size of a payload, in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1024,
+        value_parser = clap::value_parser!(u64).range(SIZE_MIN..=SIZE_MAX)
+    )]
+    pub size: u64,
+    /// Messages in flight, over all connections together
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 128,
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    pub in_flight: u32,
+    /// Connections that publish
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1_000)
+    )]
+    pub connections: u32,
+    /// Messages sent before the clock starts
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub warm_up: u64,
+    /// How to print the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub output: Format,
+}
+
+impl Load {
+    /// The payload of every message.
+    pub fn payload(&self) -> bytes::Bytes {
+        vec![b'd'; self.size_bytes()].into()
+    }
+
+    /// Size of a payload.
+    pub fn size_bytes(&self) -> usize {
+        usize::try_from(self.size).expect("within SIZE_MAX")
+    }
+
+    /// How many of the messages in flight connection `index` has.
+    pub fn in_flight_of(&self, index: u32) -> usize {
+        let share = self.in_flight / self.connections;
+        let rest = u32::from(index < self.in_flight % self.connections);
+        usize::try_from((share + rest).max(1)).expect("within the range of the flag")
+    }
+}
+
+/// How long a run goes on.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Extent {
+    /// How many messages
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "seconds",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub count: Option<u64>,
+    /// How long [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
+}
+
+/// The broker that is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Subject {
+    /// The broker's client address
+    #[arg(
+        short,
+        long,
+        value_name = "URL",
+        env = "DANUBE_SERVICE_ADDR",
+        default_value = "http://127.0.0.1:6650"
+    )]
+    pub service_addr: String,
+    /// The topic [default: a new one]
+    #[arg(short, long, value_name = "TOPIC")]
+    pub topic: Option<String>,
+    /// Make the topic a reliable one; this is the default
+    #[arg(long, conflicts_with = "non_reliable")]
+    reliable: bool,
+    /// Make the topic a non-reliable one
+    #[arg(long)]
+    non_reliable: bool,
+    /// The broker's process id: the report shows its CPU time and memory
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+}
+
+impl Subject {
+    /// The topic, or a new name.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`](crate::failure::Exit::Usage) for a malformed one.
+    pub fn topic(&self) -> Result<TopicName, Failure> {
+        let name = match &self.topic {
+            Some(topic) => topic.clone(),
+            None => format!("/default/bench-{}", compat::unix_ms()),
+        };
+        Ok(TopicName::parse(&name)?)
+    }
+
+    /// Whether the topic is to be a reliable one.
+    pub fn is_reliable(&self) -> bool {
+        !self.non_reliable
+    }
+}
+
+/// Deals out the messages of a run until it is over. Shared by all connections.
+#[derive(Debug)]
+pub struct Pace {
+    count: u64,
+    end: Option<Instant>,
+    taken: AtomicU64,
+}
+
+impl Pace {
+    /// A run of `count` messages.
+    pub fn of_count(count: u64) -> Pace {
+        Pace { count, end: None, taken: AtomicU64::new(0) }
+    }
+
+    /// A run as the flags say, which starts now.
+    pub fn starting_now(extent: Extent) -> Pace {
+        match extent.count {
+            Some(count) => Pace::of_count(count),
+            None => {
+                let length = extent.seconds.map_or(RUN_DEFAULT, Duration::from_secs);
+                Pace { end: Some(Instant::now() + length), ..Pace::of_count(u64::MAX) }
+            }
+        }
+    }
+
+    /// The number of the next message, from 0; `None` when the run is over.
+    pub fn take(&self) -> Option<u64> {
+        if self.end.is_some_and(|end| Instant::now() >= end) {
+            return None;
+        }
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        (number < self.count).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_share_what_is_in_flight() {
+        let load = |in_flight, connections| Load {
+            size: 8,
+            in_flight,
+            connections,
+            warm_up: 0,
+            output: Format::Text,
+        };
+        let shares = |load: Load| (0..load.connections).map(|i| load.in_flight_of(i)).collect();
+        let cases: [Vec<usize>; 3] =
+            [shares(load(128, 1)), shares(load(10, 3)), shares(load(1, 2))];
+        assert_eq!(cases, [vec![128], vec![4, 3, 3], vec![1, 1]]);
+    }
+
+    #[test]
+    fn a_counted_run_deals_out_exactly_its_messages() {
+        let pace = Pace::of_count(3);
+        let taken: Vec<Option<u64>> = (0..5).map(|_| pace.take()).collect();
+        assert_eq!(taken, [Some(0), Some(1), Some(2), None, None]);
+    }
+}

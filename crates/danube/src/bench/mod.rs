@@ -1,0 +1,55 @@
+//! `danube bench`: drives a broker over the compatible wire and says how fast it was.
+//!
+//! Publishes are pipelined: a fixed number is in flight on each connection, with the plain
+//! generated client. `echo` measures a bare gRPC server in a process of its own with the same
+//! messages, so that a broker can be held against what the wire alone costs on this machine.
+//!
+//! Law: what is not measured (connecting, warm-up, filling a topic) is over before the clock
+//! starts, and a run with a refused call gives an error, not a number.
+
+mod consume;
+mod drive;
+mod e2e;
+mod echo;
+mod load;
+mod process;
+mod publish;
+mod report;
+
+use crate::failure::Failure;
+
+/// Measure a broker
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Workload {
+    /// Publish, and measure until the acknowledgement
+    Publish(publish::Arguments),
+    /// Fill a subscription, then measure how fast it is received and acknowledged
+    Consume(consume::Arguments),
+    /// Publish and receive at the same time, and measure from one end to the other
+    E2e(e2e::Arguments),
+    /// Measure a bare gRPC echo with the same messages, for comparison
+    Echo(echo::Arguments),
+    /// The server of `echo`
+    #[command(hide = true)]
+    EchoServer,
+}
+
+/// Runs one workload and prints its report.
+///
+/// # Errors
+/// What the broker said, or that it cannot be reached.
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.workload {
+        Workload::Publish(arguments) => publish::run(arguments).await,
+        Workload::Consume(arguments) => consume::run(arguments).await,
+        Workload::E2e(arguments) => e2e::run(arguments).await,
+        Workload::Echo(arguments) => echo::run(arguments).await,
+        Workload::EchoServer => echo::serve().await,
+    }
+}

@@ -1,0 +1,73 @@
+//! `danube bench publish`: from the call to the acknowledgement.
+
+use super::drive::{drive, lanes};
+use super::echo;
+use super::load::{Extent, Load, Pace, Subject};
+use super::process::Watch;
+use super::report::{Progress, Report};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use serde_json::json;
+
+/// Publish, and measure until the acknowledgement
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    extent: Extent,
+    #[command(flatten)]
+    load: Load,
+    /// Measure a bare gRPC echo first, with the same load, and print the ratio
+    #[arg(long)]
+    compare_echo: bool,
+}
+
+/// Runs it and prints the report.
+///
+/// # Errors
+/// What the broker said, or that it cannot be reached.
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { subject, extent, load, compare_echo } = arguments;
+    if !compare_echo {
+        return measure(&subject, extent, &load).await?.print(load.output);
+    }
+    let echo = echo::measure(extent, &load).await?;
+    let publish = measure(&subject, extent, &load).await?;
+    let ratio = publish.rate() / echo.rate();
+    match load.output {
+        Format::Text => output::line(format!(
+            "{}\n{}\npublish reaches {:.1} % of echo",
+            echo.text(),
+            publish.text(),
+            ratio * 100.0
+        )),
+        Format::Json => output::json(&json!({
+            "echo": echo.document(), "publish": publish.document(), "ratio": ratio,
+        })),
+    }
+}
+
+async fn measure(subject: &Subject, extent: Extent, load: &Load) -> Result<Report, Failure> {
+    let topic = subject.topic()?;
+    let reliable = subject.is_reliable();
+    let lanes = lanes(&subject.service_addr, topic.as_str(), reliable, load).await?;
+    let progress = Progress::new("warming up");
+    drive(&lanes, Pace::of_count(load.warm_up), &progress).await?;
+    progress.finish();
+
+    let progress = Progress::new("publishing");
+    let watch = Watch::start(subject.pid)?;
+    let measured = drive(&lanes, Pace::starting_now(extent), &progress).await?;
+    let usage = watch.and_then(Watch::end);
+    progress.finish();
+    Ok(Report {
+        name: "publish",
+        setting: format!("{}, to {topic}", echo::setting(load)),
+        size: load.size,
+        latencies: measured.latencies,
+        latency_of: "call to acknowledgement",
+        elapsed: measured.elapsed,
+        usage,
+    })
+}

@@ -1,0 +1,190 @@
+//! `danube produce`: publishes a text or a file to a topic, once or many times.
+//!
+//! Each acknowledged message is a line on stdout; the summary goes to stderr. Flags are those of
+//! the product's earlier client tool, so that scripts go on working.
+
+use crate::compat::{Cluster, Message, Producer, ProducerSpec};
+use crate::failure::{Exit, Failure};
+use crate::output;
+use bytes::Bytes;
+use danube_core::TopicName;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// From this many messages on, a bar shows how far it is.
+const PROGRESS_COUNT_MIN: u64 = 100;
+
+/// Publish messages to a topic
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The broker's client address
+    #[arg(
+        short,
+        long,
+        value_name = "URL",
+        env = "DANUBE_SERVICE_ADDR",
+        default_value = "http://127.0.0.1:6650"
+    )]
+    service_addr: String,
+    /// The producer's name; the same name again is the same producer
+    #[arg(short = 'n', long, value_name = "NAME", default_value = "test_producer")]
+    producer_name: String,
+    /// The topic, made if it does not exist
+    #[arg(short, long, value_name = "TOPIC", default_value = "/default/test_topic")]
+    topic: String,
+    #[command(flatten)]
+    content: Content,
+    /// Attributes, such as `source:app-1,priority:high`
+    #[arg(short, long, value_name = "KEY:VALUE,…", value_parser = parse_attributes)]
+    attributes: Option<BTreeMap<String, String>>,
+    /// The routing key: messages of one key stay together and in order
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// How many partitions to publish to [default: those of the topic]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    partitions: Option<u32>,
+    /// How often to publish it
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
+    /// Pause between two messages, in milliseconds
+    #[arg(short, long, value_name = "MS", default_value_t = 500)]
+    interval: u64,
+    /// Make the topic a reliable one if it does not exist: messages survive a crash
+    #[arg(long)]
+    reliable: bool,
+}
+
+/// What a message carries.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Content {
+    /// The text to publish
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The file to publish, as it is
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// `k:v,k:v`; a value may contain colons.
+fn parse_attributes(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let pairs = text.split(',').filter(|pair| !pair.trim().is_empty());
+    pairs
+        .map(|pair| match pair.split_once(':') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                Ok((key.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err(format!("`{pair}` is not of the form `key:value`")),
+        })
+        .collect()
+}
+
+/// Publishes, until all messages are acknowledged or one is refused.
+///
+/// # Errors
+/// Why a message was refused; [`Exit::Partial`] when others were acknowledged before.
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let topic = TopicName::parse(&arguments.topic)?;
+    let payload = arguments.content.payload()?;
+    let message = Message {
+        payload,
+        attributes: arguments.attributes.unwrap_or_default(),
+        key: arguments.key,
+    };
+    let cluster = Cluster::connect(&arguments.service_addr).await?;
+    let spec = ProducerSpec {
+        name: arguments.producer_name,
+        topic: topic.to_string(),
+        partitions: arguments.partitions,
+        reliable: arguments.reliable,
+    };
+    let mut producer = Producer::create(&cluster, spec).await?;
+
+    let started = Instant::now();
+    let bar = progress_bar(arguments.count);
+    let interval = Duration::from_millis(arguments.interval);
+    for sent in 0..arguments.count {
+        if sent > 0 && !interval.is_zero() {
+            tokio::time::sleep(interval).await;
+        }
+        let published = publish(&mut producer, &message, &bar).await;
+        published.map_err(|failure| after(sent, arguments.count, failure))?;
+    }
+    bar.finish_and_clear();
+    let partitions = match producer.partition_count() {
+        1 => String::new(),
+        count => format!(" ({count} partitions)"),
+    };
+    eprintln!(
+        "sent {} of {} bytes each to {topic}{partitions} in {:.1?}",
+        plural(arguments.count, "message"),
+        message.payload.len(),
+        started.elapsed()
+    );
+    Ok(())
+}
+
+async fn publish(
+    producer: &mut Producer,
+    message: &Message,
+    bar: &ProgressBar,
+) -> Result<(), Failure> {
+    let sent = producer.send(message).await?;
+    bar.inc(1);
+    bar.suspend(|| output::line(format!("sent topic={} request={}", sent.topic, sent.request_id)))
+}
+
+/// Some were sent before this one failed, and a script wants to know.
+fn after(sent: u64, count: u64, failure: Failure) -> Failure {
+    if sent == 0 || failure.exit == Exit::PipeClosed {
+        return failure;
+    }
+    let message = format!("sent {sent} of {}, then: {}", plural(count, "message"), failure.message);
+    Failure { exit: Exit::Partial, message, ..failure }
+}
+
+/// `1 message`, `2 messages`.
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+impl Content {
+    fn payload(self) -> Result<Bytes, Failure> {
+        match self.file {
+            None => Ok(self.message.unwrap_or_default().into()),
+            Some(path) => std::fs::read(&path).map(Bytes::from).map_err(|error| {
+                Failure::usage(format!("file `{}` cannot be read: {error}", path.display()))
+                    .help("give the path of a readable file, or a text with --message")
+            }),
+        }
+    }
+}
+
+/// A bar on stderr; hidden for a few messages and where nobody watches.
+fn progress_bar(count: u64) -> ProgressBar {
+    let target = match count > PROGRESS_COUNT_MIN && std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {per_sec}  {eta} left");
+    ProgressBar::with_draw_target(Some(count), target)
+        .with_style(style.expect("a constant template"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_pairs() {
+        let parsed = parse_attributes("a:1, url:http://h:1/ ,").expect("well formed");
+        let pairs: Vec<(&str, &str)> = parsed.iter().map(|(k, v)| (&**k, &**v)).collect();
+        assert_eq!(pairs, [("a", "1"), ("url", "http://h:1/")]);
+        for text in ["a", "a:1,b", ":1"] {
+            assert!(parse_attributes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `danube start`: a broker in the foreground, from flags to the last byte on disk.
+//!
+//! It prints one line on stdout, once everything is served; logs and progress go to stderr. The
+//! first SIGTERM or Ctrl-C drains and stops, a second one ends at once.
+//!
+//! Law: the ready line is printed after the sockets accept and never before.
+
+use crate::config::{Flags, LogFormat, Settings};
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+use danube_broker::{Broker, CONSENSUS_LOG_TARGET};
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+
+/// Run a broker
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Runs the broker until a signal ends it.
+///
+/// # Errors
+/// [`Exit::Usage`](crate::failure::Exit::Usage) for a bad configuration,
+/// [`Exit::Refused`](crate::failure::Exit::Refused) when the broker cannot start or stop.
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let settings = Settings::load(&arguments.flags, std::env::vars_os())?;
+    start_logging(settings.log_format)?;
+    if !settings.unknown_variables.is_empty() {
+        tracing::warn!(
+            variables = settings.unknown_variables.join(", "),
+            "environment variables that name no configuration key are ignored"
+        );
+    }
+    let mut signals = Signals::listen()?;
+    let data_dir = settings.broker.data_dir.display().to_string();
+
+    let start = Broker::start(settings.broker, |progress| eprintln!("{progress}"));
+    let broker = tokio::select! {
+        started = start => started.map_err(|error| Failure::refused(error.to_string()))?,
+        name = signals.next() => {
+            return Err(Failure::refused(format!("stopped by {name} before it was ready")));
+        }
+    };
+    let at = broker.addresses();
+    let ready = output::line(format!(
+        "danube ready broker=http://{} admin=http://{} http=http://{} data_dir={data_dir}",
+        at.broker, at.admin, at.http
+    ));
+    if let Err(failure) = ready {
+        // A closed stdout is no reason to stop serving.
+        tracing::warn!(reason = failure.message, "the ready line could not be printed");
+    }
+
+    let name = signals.next().await;
+    tracing::info!(signal = name, "draining; a second signal ends at once");
+    let stopped = tokio::select! {
+        stopped = broker.stop() => stopped.map_err(|error| error.to_string()),
+        name = signals.next() => Err(format!("stopped by a second signal, {name}")),
+    };
+    stopped.map_err(|reason| {
+        Failure::refused(reason)
+            .help("acknowledged messages are safe; start again on the same data directory")
+    })?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn start_logging(format: LogFormat) -> Result<(), Failure> {
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives)
+            .map_err(|error| {
+                Failure::usage(format!(
+                    "environment variable RUST_LOG is `{}`: {error}",
+                    directives.escape_debug()
+                ))
+                .help("unset it, or set it to a level such as `info` or `danube_broker=debug`")
+            })?,
+        // The consensus library tells a story at `info`.
+        _ => EnvFilter::new(format!("info,{CONSENSUS_LOG_TARGET}=warn")),
+    };
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => logs.json().init(),
+    }
+    Ok(())
+}

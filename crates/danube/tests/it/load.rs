@@ -1,0 +1,221 @@
+//! Producers and consumers that keep a broker busy and remember what they were promised.
+//!
+//! A [`Load`] has topics of two intents, several producers on each, and a consumer that
+//! acknowledges. It runs until the broker goes, any number of times over the broker's lives; then
+//! [`Load::check`] compares what the log holds with what was promised.
+//!
+//! Law: every message is tried once only. So one that was acknowledged is in the log once, one
+//! whose answer never came is there at most once, and nothing else is there.
+
+use crate::harness::Addresses;
+use crate::wire::{Control, Wire, message, offset_of, within};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tonic::Streaming;
+
+/// Topics and what they are for: one that the kernel's cache protects, two that a sync protects.
+const TOPICS: [(&str, &str); 3] = [
+    ("/default/load-events", "event_stream"),
+    ("/default/load-tasks", "task_queue"),
+    ("/default/load-ledger", "audit_log"),
+];
+/// Producers of each topic.
+const PRODUCERS: usize = 3;
+/// The subscription that is read under load.
+const WORKERS: &str = "workers";
+/// The subscription that is made first and read last: it holds the whole log.
+const AUDIT: &str = "audit";
+
+/// What one producer was promised.
+#[derive(Debug, Clone, Default)]
+struct Lane {
+    /// Sequence numbers tried: all below this.
+    tried: u64,
+    /// Those that were acknowledged.
+    acknowledged: BTreeSet<u64>,
+}
+
+/// Who a producer is: its topic and its name.
+type Who = (&'static str, String);
+
+/// A load on one broker, and the memory of it.
+#[derive(Debug, Default)]
+pub struct Load {
+    lanes: BTreeMap<Who, Lane>,
+    /// Offsets whose acknowledgement by the consumer was answered, by topic.
+    settled: BTreeMap<&'static str, BTreeSet<u64>>,
+}
+
+impl Load {
+    /// Makes the topics and their subscriptions.
+    pub async fn set_up(at: &Addresses) -> Load {
+        let mut control = Control::connect(&at.admin).await;
+        let mut wire = Wire::connect(&at.broker).await;
+        let mut load = Load::default();
+        for (topic, intent) in TOPICS {
+            control.create_topic(topic, intent).await;
+            for subscription in [AUDIT, WORKERS] {
+                wire.subscribe(topic, subscription, "c").await.expect("subscribed");
+            }
+            load.settled.insert(topic, BTreeSet::new());
+            for producer in 0..PRODUCERS {
+                load.lanes.insert((topic, format!("p{producer}")), Lane::default());
+            }
+        }
+        load
+    }
+
+    /// Publishes and consumes until the broker goes, which `end` brings about.
+    pub async fn run(&mut self, at: &Addresses, end: impl Future<Output = ()>) {
+        let mut producers = JoinSet::new();
+        let mut consumers = JoinSet::new();
+        for (topic, _) in TOPICS {
+            let wire = Wire::connect(&at.broker).await;
+            for (who, lane) in self.lanes.iter().filter(|((of, _), _)| *of == topic) {
+                producers.spawn(publish(wire.clone(), who.clone(), lane.clone()));
+            }
+            let settled = self.settled.remove(topic).expect("made in set_up");
+            consumers.spawn(consume(wire, topic, settled));
+        }
+        end.await;
+        while let Some(done) = within("the producers to notice", producers.join_next()).await {
+            let (who, lane) = done.expect("no producer panics");
+            self.lanes.insert(who, lane);
+        }
+        while let Some(done) = within("the consumers to notice", consumers.join_next()).await {
+            let (topic, settled) =
+                done.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
+            self.settled.insert(topic, settled);
+        }
+    }
+
+    /// How many messages were acknowledged so far.
+    pub fn acknowledged(&self) -> usize {
+        self.lanes.values().map(|lane| lane.acknowledged.len()).sum()
+    }
+
+    /// Reads everything and compares.
+    pub async fn check(&mut self, at: &Addresses) {
+        for (topic, _) in TOPICS {
+            let mut wire = Wire::connect(&at.broker).await;
+            let log = read_all(&mut wire, at, topic, AUDIT).await;
+            self.check_log(topic, &log);
+            // The rest of what the consumer did not get to under load.
+            let rest = read_all(&mut wire, at, topic, WORKERS).await;
+            let settled = self.settled.get_mut(topic).expect("made in set_up");
+            for (offset, payload) in rest {
+                assert!(
+                    settled.insert(offset),
+                    "{topic}: {payload} at {offset} came after its ack"
+                );
+            }
+            let all: BTreeSet<u64> = log.iter().map(|(offset, _)| *offset).collect();
+            assert_eq!(*settled, all, "{topic}: the consumer got everything in the end");
+        }
+    }
+
+    fn check_log(&self, topic: &str, log: &[(u64, String)]) {
+        assert!(log.is_sorted_by(|a, b| a.0 < b.0), "{topic}: offsets grow");
+        let mut found: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for (offset, payload) in log {
+            let (name, sequence) = parse(payload).unwrap_or_else(|| {
+                panic!("{topic}: {payload:?} at {offset} was never published");
+            });
+            found.entry(name).or_default().push(sequence);
+        }
+        for ((_, name), lane) in self.lanes.iter().filter(|((of, _), _)| *of == topic) {
+            let found = found.remove(name.as_str()).unwrap_or_default();
+            assert!(
+                found.is_sorted_by(|a, b| a < b),
+                "{topic} {name}: out of order or twice: {found:?}"
+            );
+            assert!(found.last().is_none_or(|last| *last < lane.tried), "{topic} {name}: invented");
+            let found: BTreeSet<u64> = found.into_iter().collect();
+            let lost: Vec<_> = lane.acknowledged.difference(&found).collect();
+            assert!(lost.is_empty(), "{topic} {name}: acknowledged and lost: {lost:?}");
+        }
+        assert!(found.is_empty(), "{topic}: from nobody: {:?}", found.keys());
+    }
+}
+
+/// The payload of a message: who published it, its number, and something to fill frames of
+/// different sizes with.
+fn payload(name: &str, sequence: u64) -> Vec<u8> {
+    let filler = usize::try_from(sequence * 37 % 900).expect("small");
+    format!("{name}/{sequence}/{}", "x".repeat(filler)).into_bytes()
+}
+
+/// The inverse; `None` for what [`payload`] never made.
+fn parse(text: &str) -> Option<(&str, u64)> {
+    let (name, rest) = text.split_once('/')?;
+    let (sequence, _) = rest.split_once('/')?;
+    let sequence = sequence.parse().ok()?;
+    (payload(name, sequence) == text.as_bytes()).then_some((name, sequence))
+}
+
+/// Publishes one message after another until one is not acknowledged.
+async fn publish(mut wire: Wire, who: Who, mut lane: Lane) -> (Who, Lane) {
+    let (topic, name) = &who;
+    if let Ok(id) = wire.create_producer(topic, name).await {
+        loop {
+            let sequence = lane.tried;
+            lane.tried += 1;
+            let message = message(topic, id, name, payload(name, sequence));
+            if wire.send(message).await.is_err() {
+                break;
+            }
+            lane.acknowledged.insert(sequence);
+        }
+    }
+    (who, lane)
+}
+
+/// Acknowledges whatever comes until the stream ends.
+async fn consume(
+    mut wire: Wire,
+    topic: &'static str,
+    mut settled: BTreeSet<u64>,
+) -> (&'static str, BTreeSet<u64>) {
+    let Ok(id) = wire.subscribe(topic, WORKERS, "c").await else { return (topic, settled) };
+    let Ok(mut stream) = wire.receive(id).await else { return (topic, settled) };
+    while let Ok(Some(message)) = within("a message or the end", stream.message()).await {
+        let offset = offset_of(&message);
+        assert!(!settled.contains(&offset), "{topic}: {offset} was delivered again after its ack");
+        if wire.ack(&message, WORKERS).await.is_err() {
+            break;
+        }
+        settled.insert(offset);
+    }
+    (topic, settled)
+}
+
+/// All that a subscription still has, acknowledged.
+async fn read_all(
+    wire: &mut Wire,
+    at: &Addresses,
+    topic: &str,
+    subscription: &str,
+) -> Vec<(u64, String)> {
+    let mut control = Control::connect(&at.admin).await;
+    let id = wire.subscribe(topic, subscription, "c").await.expect("subscribed");
+    let mut stream: Streaming<_> = wire.receive(id).await.expect("opened");
+    let mut all = Vec::new();
+    let reading = async {
+        loop {
+            // Short pauses only decide when to ask whether that was all.
+            match tokio::time::timeout(Duration::from_millis(100), stream.message()).await {
+                Ok(item) => {
+                    let message = item.expect("the stream goes on").expect("it has not ended");
+                    wire.ack(&message, subscription).await.expect("acknowledged");
+                    let text = String::from_utf8_lossy(&message.payload).into_owned();
+                    all.push((offset_of(&message), text));
+                }
+                Err(_) if control.backlog(topic, subscription).await == 0 => break,
+                Err(_) => {}
+            }
+        }
+    };
+    within("the whole log", reading).await;
+    all
+}

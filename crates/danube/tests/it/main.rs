@@ -1,0 +1,13 @@
+//! The binary seen from outside: its flags, its configuration, and a broker as a child process.
+//!
+//! Every test starts the real `danube`; what one function decides is tested beside it.
+
+mod bad_input;
+mod cli;
+mod config;
+mod crash;
+mod ctl;
+mod harness;
+mod load;
+mod stop;
+mod wire;

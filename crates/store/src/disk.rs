@@ -1,0 +1,173 @@
+//! The narrow face between the log and the file system.
+//!
+//! [`OsDisk`] is the real one; tests put a failing one in its place. Paths are whole paths;
+//! nothing here knows what the bytes mean.
+//!
+//! Law: a call that returns `Ok` did all of it. A short write is an error of the disk, not a
+//! number for the caller to look at.
+
+use std::fs::{self, File};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most slices of one `pwritev`; Linux refuses more than 1024.
+const SLICES_MAX: usize = 1024;
+
+/// Where journal files live.
+pub trait Disk: Send + Sync + 'static {
+    /// Makes a file that must not exist yet, open for reading and writing.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens an existing file for reading and writing.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Paths of everything directly in `dir`, in no particular order.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Makes the names in `dir` durable.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// One open file. All positions are bytes from its start.
+pub trait DiskFile: Send + Sync {
+    /// Fills as much of `buffer` as the file has from `at` on; less than its length only at the
+    /// end of the file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `slices` from `at` on. On an error, any part of them may be in the file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()>;
+
+    /// Waits until the device has what was written (`fdatasync`). After an error the kernel may
+    /// have dropped the bytes and forgotten that it did, so it must not be tried again on this
+    /// handle.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Cuts or extends (with zeros) the file to `len` bytes.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Reserves `len` bytes, reading as zeros, so that a later data sync need not touch metadata.
+    ///
+    /// # Errors
+    /// As the file system says; some cannot reserve at all.
+    fn preallocate(&self, len: u64) -> io::Result<()>;
+
+    /// Length of the file in bytes.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file has no byte.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsDisk;
+
+impl Disk for OsDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(File::options().read(true).write(true).create_new(true).open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(File::options().read(true).write(true).open(path)?))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match FileExt::read_at(self, &mut buffer[filled..], at + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, mut at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let mut rest = slices;
+        // Leading empty slices would make a full write look like a write of nothing.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let count = match rustix::io::pwritev(self, &rest[..rest.len().min(SLICES_MAX)], at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => count,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            at += count as u64;
+            IoSlice::advance_slices(&mut rest, count);
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        Ok(rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, len)?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}

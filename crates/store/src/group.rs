@@ -1,0 +1,102 @@
+//! One vectored write in the making: the frames of a group, ready for the disk.
+//!
+//! Small records are copied side by side; large ones stay where they are and are only pointed
+//! to, so a large message is not copied on its way to the kernel.
+
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader};
+use bytes::Bytes;
+use std::io::IoSlice;
+use std::ops::Range;
+
+/// Records from this size on are pointed to instead of copied, in bytes.
+const SHARE_MIN: usize = 16 << 10;
+/// Memory kept from one group to the next, in bytes.
+const KEEP_MAX: usize = 256 << 10;
+
+/// The frames of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    arena: Vec<u8>,
+    parts: Vec<Part>,
+    len: u64,
+}
+
+#[derive(Debug)]
+enum Part {
+    Copied(Range<usize>),
+    Shared(Bytes),
+}
+
+impl Group {
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Adds a frame of messages; length and checksum of `header` are filled in.
+    pub(crate) fn messages(&mut self, header: FrameHeader, records: &[Bytes], file: u64) {
+        self.frame(header, file, |group| {
+            let mut crc = 0;
+            for record in records {
+                // The frame limit keeps a record far below 4 GiB.
+                let len = (record.len() as u32).to_le_bytes();
+                crc = crc32c::crc32c_append(crc32c::crc32c_append(crc, &len), record);
+                group.copied(&len);
+                if record.len() < SHARE_MIN {
+                    group.copied(record);
+                } else {
+                    group.len += record.len() as u64;
+                    group.parts.push(Part::Shared(record.clone()));
+                }
+            }
+            crc
+        });
+    }
+
+    /// Adds a frame with `payload`; length and checksum of `header` are filled in.
+    pub(crate) fn payload(&mut self, header: FrameHeader, payload: &[u8], file: u64) {
+        self.frame(header, file, |group| {
+            group.copied(payload);
+            crc32c::crc32c(payload)
+        });
+    }
+
+    fn frame(&mut self, mut header: FrameHeader, file: u64, fill: impl FnOnce(&mut Group) -> u32) {
+        let at = self.arena.len();
+        self.copied(&[0; FRAME_HEADER_LEN]);
+        let begin = self.len;
+        header.payload_crc = fill(self);
+        header.payload_len = (self.len - begin) as u32;
+        self.arena[at..at + FRAME_HEADER_LEN].copy_from_slice(&header.encode(file));
+    }
+
+    fn copied(&mut self, bytes: &[u8]) {
+        let begin = self.arena.len();
+        self.arena.extend_from_slice(bytes);
+        let end = self.arena.len();
+        match self.parts.last_mut() {
+            Some(Part::Copied(range)) => range.end = end,
+            _ => self.parts.push(Part::Copied(begin..end)),
+        }
+        self.len += bytes.len() as u64;
+    }
+
+    /// The bytes as slices for one write.
+    pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Copied(range) => IoSlice::new(&self.arena[range.clone()]),
+                Part::Shared(bytes) => IoSlice::new(bytes),
+            })
+            .collect()
+    }
+
+    /// Makes room for the next group.
+    pub(crate) fn clear(&mut self) {
+        self.arena.clear();
+        self.arena.shrink_to(KEEP_MAX);
+        self.parts.clear();
+        self.len = 0;
+    }
+}

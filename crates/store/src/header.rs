@@ -1,0 +1,93 @@
+//! The first 64 bytes of a journal file, and the file's name.
+//!
+//! Law: a header that this module returns is whole: its checksum held.
+
+use std::path::{Path, PathBuf};
+
+/// Bytes of the file header; the first frame begins here.
+pub(crate) const FILE_HEADER_LEN: usize = 64;
+/// Format version that this code writes and reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+const MAGIC: &[u8; 8] = b"DANUBEJL";
+
+/// What a journal file says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    /// Format version.
+    pub version: u32,
+    /// Place among the journal files.
+    pub sequence: u64,
+    /// Process start that wrote it.
+    pub incarnation: u32,
+    /// Log sequence number of its first frame. Frames of earlier files from this number on are
+    /// void: they were written by a group that failed.
+    pub start_lsn: u64,
+}
+
+impl FileHeader {
+    /// Bytes as they stand in the file.
+    pub(crate) fn encode(&self) -> [u8; FILE_HEADER_LEN] {
+        let mut bytes = [0; FILE_HEADER_LEN];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[12..16].copy_from_slice(&self.version.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.start_lsn.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.incarnation.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; `None` when magic or checksum do not hold. The version may be any.
+    pub(crate) fn decode(bytes: &[u8; FILE_HEADER_LEN]) -> Option<FileHeader> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let whole = &bytes[..8] == MAGIC && u32_at(8) == crc32c::crc32c(&bytes[12..]);
+        whole.then(|| FileHeader {
+            version: u32_at(12),
+            sequence: u64_at(16),
+            start_lsn: u64_at(24),
+            incarnation: u32_at(32),
+        })
+    }
+}
+
+/// Path of journal file `sequence`.
+pub(crate) fn journal_path(dir: &Path, sequence: u64) -> PathBuf {
+    dir.join(format!("journal-{sequence:020}.log"))
+}
+
+/// Sequence number in a journal file's name; `None` for any other file.
+pub(crate) fn journal_sequence(path: &Path) -> Option<u64> {
+    let digits = path.file_name()?.to_str()?.strip_prefix("journal-")?.strip_suffix(".log")?;
+    (digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| digits.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_and_its_number_belong_together() {
+        let dir = Path::new("/d");
+        for sequence in [0, 7, u64::MAX] {
+            assert_eq!(journal_sequence(&journal_path(dir, sequence)), Some(sequence));
+        }
+        for other in ["LOCK", "journal-1.log", "journal-0000000000000000000x.log", "journal-.log"] {
+            assert_eq!(journal_sequence(&dir.join(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_header_is_noticed() {
+        let header = FileHeader { version: 1, sequence: 9, incarnation: 3, start_lsn: 77 };
+        let bytes = header.encode();
+        assert_eq!(FileHeader::decode(&bytes), Some(header));
+        for bit in 0..FILE_HEADER_LEN * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FileHeader::decode(&damaged), None, "bit {bit}");
+        }
+    }
+}

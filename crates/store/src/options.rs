@@ -1,0 +1,91 @@
+//! What a store is opened with, and what it tells about itself.
+
+use danube_core::Incarnation;
+use std::path::PathBuf;
+
+/// Settings of a [`Store`](crate::Store). All of them have defaults except the directory and the
+/// incarnation.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Directory of the journal; made if absent. One process at a time.
+    pub dir: PathBuf,
+    /// This process start, as the catalog granted it; stamped on every journal file.
+    pub incarnation: Incarnation,
+    /// Size at which a journal file is full, in bytes. A group that is larger than this still
+    /// goes into one file.
+    pub file_bytes_max: u64,
+    /// Most bytes that one write takes from the queue. A single larger frame still goes.
+    pub flush_max_batch_bytes: usize,
+    /// Most appends waiting for the writer; further ones are refused as full.
+    pub queue_count_max: usize,
+    /// Most bytes waiting for the writer; further ones are refused as full. A frame needs room
+    /// for all of itself, so below [`FRAME_PAYLOAD_MAX`](crate::FRAME_PAYLOAD_MAX) this is also
+    /// the largest append.
+    pub queue_bytes_max: usize,
+    /// Most bytes of recent batches kept in memory, of all topics together. 0 keeps none.
+    pub cache_bytes_max: usize,
+    /// Most reads waiting for the reader thread; further ones are refused as busy.
+    pub read_queue_max: usize,
+}
+
+impl StoreOptions {
+    /// The defaults, in `dir`, for process start `incarnation`.
+    pub fn new(dir: impl Into<PathBuf>, incarnation: Incarnation) -> StoreOptions {
+        StoreOptions {
+            dir: dir.into(),
+            incarnation,
+            file_bytes_max: 64 << 20,
+            flush_max_batch_bytes: 4 << 20,
+            queue_count_max: 64 << 10,
+            queue_bytes_max: 64 << 20,
+            cache_bytes_max: 32 << 20,
+            read_queue_max: 4096,
+        }
+    }
+}
+
+/// How far opening a store has come; for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryProgress {
+    /// Journal files read to their end.
+    pub files: u64,
+    /// Journal files to read.
+    pub files_total: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes to read; reserved but unwritten ones are skipped quickly.
+    pub bytes_total: u64,
+}
+
+/// Counts since the store was opened, and sizes now. For metrics and tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreStats {
+    /// Topics with a state in memory.
+    pub topics: u64,
+    /// Topics that damage has stopped.
+    pub topics_damaged: u64,
+    /// Journal files.
+    pub files: u64,
+    /// Frames written: appends, progress and forgotten topics.
+    pub frames: u64,
+    /// Bytes of frames written.
+    pub bytes: u64,
+    /// Groups written, each with one vectored write.
+    pub groups: u64,
+    /// Data syncs made for `fsync_batch`.
+    pub syncs: u64,
+    /// Groups, or the synced part of groups, that failed.
+    pub failures: u64,
+    /// Appends refused because the queue was full.
+    pub refused: u64,
+    /// Appends waiting for the writer now.
+    pub queued: u64,
+    /// Bytes waiting for the writer now.
+    pub queued_bytes: u64,
+    /// Bytes of recent batches in memory now.
+    pub cache_bytes: u64,
+    /// Reads answered from memory.
+    pub reads_cached: u64,
+    /// Reads given to the reader thread.
+    pub reads_disk: u64,
+}

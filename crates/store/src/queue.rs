@@ -1,0 +1,128 @@
+//! A bounded queue between many threads and the one that works it off.
+//!
+//! Law: pushing never waits and never grows the queue beyond its bounds; it is refused instead.
+
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+
+/// Why an item was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// One of the bounds is reached.
+    Full,
+    /// Nobody works it off any more.
+    Closed,
+}
+
+/// The queue; items have a size in bytes.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    state: Mutex<State<T>>,
+    ready: Condvar,
+    count_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<(T, usize)>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// An empty queue of at most `count_max` items with at most `bytes_max` bytes.
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Queue<T> {
+        let state = State { items: VecDeque::new(), bytes: 0, closed: false };
+        Queue { state: Mutex::new(state), ready: Condvar::new(), count_max, bytes_max }
+    }
+
+    /// Adds an item of `bytes`, or gives it back.
+    pub(crate) fn push(&self, item: T, bytes: usize) -> Result<(), (Refused, T)> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err((Refused::Closed, item));
+        }
+        if state.items.len() >= self.count_max || state.bytes + bytes > self.bytes_max {
+            return Err((Refused::Full, item));
+        }
+        self.add(&mut state, item, bytes);
+        Ok(())
+    }
+
+    /// Adds an item whatever the bounds say, for the few that cannot be refused: as many as there
+    /// are topics. A closed queue drops it.
+    pub(crate) fn push_always(&self, item: T) {
+        let mut state = self.state.lock();
+        if !state.closed {
+            self.add(&mut state, item, 0);
+        }
+    }
+
+    fn add(&self, state: &mut State<T>, item: T, bytes: usize) {
+        state.items.push_back((item, bytes));
+        state.bytes += bytes;
+        self.ready.notify_one();
+    }
+
+    /// Waits for items and takes them in order, up to `bytes_max` but at least one; `None` once
+    /// the queue is closed and empty.
+    pub(crate) fn drain(&self, bytes_max: usize) -> Option<Vec<T>> {
+        let mut state = self.state.lock();
+        while state.items.is_empty() {
+            if state.closed {
+                return None;
+            }
+            // What a burst took is given back before the long wait.
+            state.items.shrink_to(64);
+            self.ready.wait(&mut state);
+        }
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        while let Some((item, size)) = state.items.pop_front() {
+            if !taken.is_empty() && bytes + size > bytes_max {
+                state.items.push_front((item, size));
+                break;
+            }
+            bytes += size;
+            taken.push(item);
+        }
+        state.bytes -= bytes;
+        Some(taken)
+    }
+
+    /// Refuses everything from now on; what is in it is still worked off.
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        self.ready.notify_all();
+    }
+
+    /// Items and bytes waiting.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.items.len(), state.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_bounded_by_count_and_by_bytes_and_drains_in_order() {
+        let queue = Queue::new(3, 10);
+        assert_eq!(queue.push('a', 4), Ok(()));
+        assert_eq!(queue.push('b', 7), Err((Refused::Full, 'b')));
+        assert_eq!(queue.push('b', 6), Ok(()));
+        assert_eq!(queue.push('c', 0), Ok(()));
+        assert_eq!(queue.push('d', 0), Err((Refused::Full, 'd')));
+        queue.push_always('e');
+        assert_eq!(queue.load(), (4, 10));
+        assert_eq!(queue.drain(5), Some(vec!['a']));
+        assert_eq!(queue.drain(1), Some(vec!['b']), "at least one");
+        queue.close();
+        assert_eq!(queue.push('f', 0), Err((Refused::Closed, 'f')));
+        assert_eq!(queue.drain(9), Some(vec!['c', 'e']));
+        assert_eq!(queue.drain(9), None);
+    }
+}

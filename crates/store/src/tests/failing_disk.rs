@@ -1,0 +1,125 @@
+//! A real disk that fails, counts and stalls on demand.
+
+use crate::disk::{Disk, DiskFile, OsDisk};
+use parking_lot::{Condvar, Mutex};
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is wrong with the disk, and what was done to it.
+#[derive(Debug, Default)]
+pub(super) struct Condition {
+    pub fail_write: bool,
+    pub fail_sync: bool,
+    /// This sync, counted from 1, and all later ones fail.
+    pub fail_syncs_from: Option<u64>,
+    pub fail_set_len: bool,
+    pub fail_create: bool,
+    pub fail_preallocate: bool,
+    /// Syncs wait until this is false again.
+    pub stall_sync: bool,
+    pub syncs: u64,
+    pub stalled: u64,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(super) struct FailingDisk(Arc<(Mutex<Condition>, Condvar)>);
+
+struct FailingFile {
+    disk: FailingDisk,
+    file: Arc<dyn DiskFile>,
+}
+
+impl FailingDisk {
+    pub fn set(&self, change: impl FnOnce(&mut Condition)) {
+        change(&mut self.0.0.lock());
+        self.0.1.notify_all();
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.0.0.lock().syncs
+    }
+
+    /// Waits until a sync stalls.
+    pub fn wait_for_stall(&self) {
+        let mut condition = self.0.0.lock();
+        while condition.stalled == 0 {
+            self.0.1.wait(&mut condition);
+        }
+    }
+
+    fn check(&self, fails: impl FnOnce(&Condition) -> bool) -> io::Result<()> {
+        if fails(&self.0.0.lock()) { Err(io::Error::from_raw_os_error(28)) } else { Ok(()) }
+    }
+}
+
+impl Disk for FailingDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.check(|condition| condition.fail_create)?;
+        Ok(Arc::new(FailingFile { disk: self.clone(), file: OsDisk.create(path)? }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        OsDisk.open(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsDisk.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        OsDisk.list(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.sync_dir(dir)
+    }
+}
+
+impl DiskFile for FailingFile {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(at, buffer)
+    }
+
+    fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        if let Err(error) = self.disk.check(|condition| condition.fail_write) {
+            // As a full disk does: some of it gets there.
+            let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+            self.file.write_at(at, &mut [IoSlice::new(&bytes[..bytes.len() * 2 / 3])])?;
+            return Err(error);
+        }
+        self.file.write_at(at, slices)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let (condition, changed) = &*self.disk.0;
+        let mut condition = condition.lock();
+        condition.syncs += 1;
+        let number = condition.syncs;
+        condition.stalled += 1;
+        changed.notify_all();
+        while condition.stall_sync {
+            changed.wait(&mut condition);
+        }
+        condition.stalled -= 1;
+        drop(condition);
+        self.disk.check(|condition| {
+            condition.fail_sync || condition.fail_syncs_from.is_some_and(|from| number >= from)
+        })?;
+        self.file.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk.check(|condition| condition.fail_set_len)?;
+        self.file.set_len(len)
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        self.disk.check(|condition| condition.fail_preallocate)?;
+        self.file.preallocate(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+}

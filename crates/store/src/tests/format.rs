@@ -1,0 +1,56 @@
+//! The bytes on disk, pinned: a file written by any earlier build of this format must open.
+
+use super::*;
+use danube_core::subscription::progress::Progress;
+use expect_test::expect_file;
+use std::fmt::Write as _;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.chunks(16).fold(String::new(), |mut text, line| {
+        for byte in line {
+            write!(text, "{byte:02x} ").expect("writes to a string");
+        }
+        text.truncate(text.trim_end().len());
+        text + "\n"
+    })
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect()
+}
+
+#[test]
+fn a_journals_bytes_are_pinned() {
+    let dir = tempfile::tempdir().expect("directory");
+    let options = StoreOptions { incarnation: Incarnation(7), ..options(dir.path()) };
+    let store = Store::open(options, &mut |_| {}).expect("opens");
+    let log = store.topic(TopicId(5), Epoch(3));
+    put(&log, "zero");
+    let records = vec![Bytes::from_static(b"one"), Bytes::new()];
+    wait(&start_append(&log, records, WalSyncMode::FsyncBatch)).expect("appends");
+    record(&log, 8, Step::Moved { cursor: Offset(1) }).expect("records");
+    record(&log, 8, Step::Finished { first: Offset(2), end: Offset(3) }).expect("records");
+    let (offset, reason) = (Offset(1), "no".to_owned());
+    record(&log, 8, Step::Failed { offset, attempt: 2, blocked: true, reason }).expect("records");
+    put(&topic(&store, 6), "soon gone");
+    store.forget_topic(TopicId(6));
+    store.close().expect("closes");
+    let bytes = fs::read(&journal_files(dir.path())[0]).expect("reads");
+    expect_file!["testdata/journal.hex"].assert_eq(&hex(&bytes));
+}
+
+#[test]
+fn the_pinned_bytes_open() {
+    let dir = tempfile::tempdir().expect("directory");
+    let bytes = unhex(include_str!("testdata/journal.hex"));
+    fs::write(dir.path().join("journal-00000000000000000000.log"), bytes).expect("writes");
+    let store = open(dir.path());
+    let log = store.topic(TopicId(5), Epoch(3));
+    assert_eq!(texts(&log), ["zero", "one", ""]);
+    let mut progress = Progress::at(Offset(1));
+    progress.apply(&Step::Finished { first: Offset(2), end: Offset(3) });
+    let (offset, reason) = (Offset(1), "no".to_owned());
+    progress.apply(&Step::Failed { offset, attempt: 2, blocked: true, reason });
+    assert_eq!(log.subscription(SubscriptionId(8), Offset(0)), progress);
+    assert_eq!(store.stats().topics, 1, "the other one is forgotten");
+}

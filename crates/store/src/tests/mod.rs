@@ -1,0 +1,102 @@
+//! Tests of the whole store: through its face, on real files, with crashes made by copying them
+//! and with a disk that fails on demand.
+
+mod crash;
+mod damage;
+mod failing_disk;
+mod faults;
+mod format;
+mod model;
+mod service;
+
+use crate::topic_log::{Appended, ReadBatch, ReadLimit, TopicLog};
+use crate::{AppendError, ReadError, Store, StoreOptions};
+use bytes::Bytes;
+use danube_core::subscription::progress::{ProgressRecord, Step};
+use danube_core::{Epoch, Incarnation, Offset, SubscriptionId, TopicId, WalSyncMode};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+const ALL: ReadLimit = ReadLimit { records_max: usize::MAX, bytes_max: usize::MAX };
+/// Long enough for any machine; reached only when an answer never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn options(dir: &Path) -> StoreOptions {
+    StoreOptions { file_bytes_max: 64 << 10, ..StoreOptions::new(dir, Incarnation(1)) }
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(options(dir), &mut |_| {}).expect("opens")
+}
+
+fn topic(store: &Store, id: u32) -> TopicLog {
+    store.topic(TopicId(id), Epoch(1))
+}
+
+fn wait<T>(answers: &Receiver<T>) -> T {
+    answers.recv_timeout(PATIENCE).expect("every call answers")
+}
+
+fn start_append(
+    log: &TopicLog,
+    records: Vec<Bytes>,
+    sync: WalSyncMode,
+) -> Receiver<Result<Appended, AppendError>> {
+    let (tell, answers) = mpsc::sync_channel(1);
+    log.append(records, sync, move |outcome| tell.send(outcome).expect("somebody waits"));
+    answers
+}
+
+fn append(log: &TopicLog, text: &str, sync: WalSyncMode) -> Result<Appended, AppendError> {
+    wait(&start_append(log, vec![Bytes::copy_from_slice(text.as_bytes())], sync))
+}
+
+fn put(log: &TopicLog, text: &str) -> Offset {
+    append(log, text, WalSyncMode::OsCacheFlush).expect("appends").first
+}
+
+fn record(log: &TopicLog, subscription: u32, step: Step) -> Result<(), AppendError> {
+    let (tell, answers) = mpsc::sync_channel(1);
+    let records = vec![ProgressRecord { subscription: SubscriptionId(subscription), step }];
+    log.record(records, WalSyncMode::OsCacheFlush, move |outcome| {
+        tell.send(outcome).expect("somebody waits");
+    });
+    wait(&answers)
+}
+
+fn read(log: &TopicLog, from: u64, limit: ReadLimit) -> Result<ReadBatch, ReadError> {
+    let (tell, answers) = mpsc::sync_channel(1);
+    log.read(Offset(from), limit, move |outcome| tell.send(outcome).expect("somebody waits"));
+    wait(&answers)
+}
+
+/// Everything in the topic, checked to have offsets without gap or repeat from `bounds().start`.
+fn texts(log: &TopicLog) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut next = log.bounds().start.0;
+    loop {
+        let batch = read(log, next, ALL).expect("reads");
+        if batch.records.is_empty() {
+            assert_eq!(next, log.bounds().next.0);
+            return texts;
+        }
+        for (offset, record) in batch.records {
+            assert_eq!(offset.0, next, "no gap, no repeat");
+            next += 1;
+            texts.push(String::from_utf8(record.to_vec()).expect("text"));
+        }
+        assert_eq!(batch.next.0, next);
+    }
+}
+
+fn journal_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir)
+        .expect("lists")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+        .collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,218 @@
+//! The handle of one topic on the log.
+//!
+//! Law: every call answers exactly once through its callback and never waits for the disk itself.
+
+use crate::error::{AppendError, Damage, ReadError};
+use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX};
+use crate::queue::Refused;
+use crate::shared::{Command, Read, Shared, Work, Write};
+use crate::step;
+use crate::topic::Topic;
+use crate::writer::frame_len;
+use bytes::Bytes;
+use danube_core::subscription::progress::{Progress, ProgressRecord};
+use danube_core::{Epoch, Offset, SubscriptionId, TopicId, WalSyncMode};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What an append got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of its first record.
+    pub first: Offset,
+    /// Records; their offsets follow one another.
+    pub count: u32,
+}
+
+/// How much a read may return. The first record comes whatever the limit says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimit {
+    /// Most records.
+    pub records_max: usize,
+    /// Most bytes of records.
+    pub bytes_max: usize,
+}
+
+/// What a read returned: records in offset order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadBatch {
+    /// The records with their offsets.
+    pub records: Vec<(Offset, Bytes)>,
+    /// Where to read on.
+    pub next: Offset,
+}
+
+impl ReadBatch {
+    /// An answer without a record, for a read of `from`.
+    pub(crate) fn begin(from: u64) -> ReadBatch {
+        ReadBatch { records: Vec::new(), next: Offset(from) }
+    }
+
+    /// Adds what is wanted of the batch that begins at `first`; whether there is room for more.
+    pub(crate) fn take(&mut self, first: u64, records: &[Bytes], limit: ReadLimit) -> bool {
+        let mut bytes: usize = self.records.iter().map(|(_, record)| record.len()).sum();
+        for (offset, record) in (first..).zip(records) {
+            if offset < self.next.0 {
+                continue;
+            }
+            bytes += record.len();
+            let over = self.records.len() >= limit.records_max || bytes > limit.bytes_max;
+            if over && !self.records.is_empty() {
+                return false;
+            }
+            self.records.push((Offset(offset), record.clone()));
+            self.next = Offset(offset + 1);
+        }
+        true
+    }
+}
+
+/// What a topic holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// First readable offset; `next` when there is none.
+    pub start: Offset,
+    /// One past the last readable offset.
+    pub next: Offset,
+}
+
+/// One topic of a [`Store`](crate::Store); clones are the same topic. It stays usable, and answers
+/// with errors, after the topic is forgotten or the store closed.
+#[derive(Clone)]
+pub struct TopicLog {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) topic: Arc<Topic>,
+    pub(crate) epoch: Epoch,
+}
+
+impl TopicLog {
+    /// The topic.
+    pub fn id(&self) -> TopicId {
+        self.topic.id
+    }
+
+    /// Appends `records` as one batch: all of them or none. Offsets are given in the order in
+    /// which appends come.
+    ///
+    /// `done` is called once: with the offsets when the log has what `sync` promises, or with an
+    /// error when nothing was appended. It runs on the writer thread (or on the caller's, when
+    /// refused at once), so it must be cheap and must not wait: send to a channel and return.
+    /// An `async` append is answered before it is written; readers see it after.
+    pub fn append(
+        &self,
+        records: Vec<Bytes>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
+        if records.is_empty() {
+            return done(Err(AppendError::Empty));
+        }
+        self.write(Work::Append { records, done: Some(Box::new(done)) }, sync);
+    }
+
+    /// Records `progress` of subscriptions of this topic. Nothing to record succeeds at once.
+    ///
+    /// `done` is called as that of [`append`](Self::append).
+    pub fn record(
+        &self,
+        progress: Vec<ProgressRecord>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<(), AppendError>) + Send + 'static,
+    ) {
+        if progress.is_empty() {
+            return done(Ok(()));
+        }
+        let payload = step::encode(&progress);
+        self.write(Work::Record { records: progress, payload, done: Some(Box::new(done)) }, sync);
+    }
+
+    fn write(&self, work: Work, sync: WalSyncMode) {
+        let bytes = frame_len(&work);
+        let frame_max = FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX;
+        let max = frame_max.min(self.shared.options.queue_bytes_max);
+        if bytes > max {
+            return work.refuse(AppendError::TooLarge { bytes, max });
+        }
+        let write = Write { topic: Arc::clone(&self.topic), epoch: self.epoch, sync, work };
+        if let Err((refused, command)) = self.shared.commands.push(Command::Write(write), bytes) {
+            let error = match refused {
+                Refused::Full => AppendError::Full,
+                Refused::Closed => AppendError::Closed,
+            };
+            self.shared.counters.refused.fetch_add(1, Relaxed);
+            if let Command::Write(write) = command {
+                write.work.refuse(error);
+            }
+        }
+    }
+
+    /// Reads from `from` on, in order and without a gap. From below [`Bounds::start`] it reads
+    /// from there; at or above [`Bounds::next`] it answers with no record.
+    ///
+    /// `done` is called once: before this returns when memory has the answer, else on the reader
+    /// thread. It must be cheap.
+    pub fn read(
+        &self,
+        from: Offset,
+        limit: ReadLimit,
+        done: impl FnOnce(Result<ReadBatch, ReadError>) + Send + 'static,
+    ) {
+        let state = self.topic.state.lock();
+        let cached = if state.forgotten {
+            Some(Err(ReadError::Forgotten(self.topic.id)))
+        } else if let Some(damage) = &state.damage {
+            Some(Err(ReadError::Damaged(damage.clone())))
+        } else {
+            state.read_cached(from.0, limit).map(Ok)
+        };
+        drop(state);
+        if let Some(outcome) = cached {
+            self.shared.counters.reads_cached.fetch_add(1, Relaxed);
+            return done(outcome);
+        }
+        self.shared.counters.reads_disk.fetch_add(1, Relaxed);
+        let topic = Arc::clone(&self.topic);
+        let read = Read { topic, from: from.0, limit, done: Box::new(done) };
+        if let Err((refused, read)) = self.shared.reads.push(read, 0) {
+            (read.done)(Err(match refused {
+                Refused::Full => ReadError::Busy,
+                Refused::Closed => ReadError::Closed,
+            }));
+        }
+    }
+
+    /// What can be read now.
+    pub fn bounds(&self) -> Bounds {
+        let state = self.topic.state.lock();
+        Bounds { start: Offset(state.start()), next: Offset(state.next) }
+    }
+
+    /// Progress of every subscription that has recorded any. One that never recorded a
+    /// [`Step::Moved`](danube_core::subscription::progress::Step::Moved) counts from offset 0
+    /// here; see [`subscription`](Self::subscription).
+    pub fn subscriptions(&self) -> BTreeMap<SubscriptionId, Progress> {
+        let state = self.topic.state.lock();
+        state.progress.iter().map(|(id, tracked)| (*id, tracked.progress.clone())).collect()
+    }
+
+    /// Progress of the subscription that began at `start`, as recorded so far.
+    pub fn subscription(&self, id: SubscriptionId, start: Offset) -> Progress {
+        self.topic.state.lock().subscription(id, start)
+    }
+
+    /// What stopped this topic, if damage did. Appends and reads then answer with it.
+    pub fn damage(&self) -> Option<Damage> {
+        self.topic.state.lock().damage.clone()
+    }
+}
+
+impl fmt::Debug for TopicLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TopicLog")
+            .field("topic", &self.topic.id)
+            .field("epoch", &self.epoch)
+            .finish()
+    }
+}

@@ -1,0 +1,76 @@
+//! Steps `binary`, `rust-client`, `python-client`: the published official clients, unmodified,
+//! against the binary just built.
+//!
+//! The tests live in `interop/`; they learn from `DANUBE_BIN` which binary to start. What the
+//! clients pull in stays out of the product: a lock file of its own for the Rust one, a virtual
+//! environment under the build folder for the Python one.
+
+use crate::ground::Ground;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+/// Builds the danube binary.
+pub fn binary(ground: &Ground) -> Result<()> {
+    build(ground).map(drop)
+}
+
+/// The tests of `interop/rust`.
+pub fn rust(ground: &Ground) -> Result<()> {
+    let danube = build(ground)?;
+    let shell = ground.shell()?;
+    shell.change_dir(ground.root.join("interop/rust"));
+    // A folder of its own: other versions and features would fight over one.
+    let target = ground.target.join("interop-rust");
+    cmd!(shell, "cargo test --locked")
+        .env("CARGO_TARGET_DIR", target)
+        .env("DANUBE_BIN", danube)
+        .run()?;
+    Ok(())
+}
+
+/// The tests of `interop/python`.
+pub fn python(ground: &Ground) -> Result<()> {
+    let danube = build(ground)?;
+    let shell = ground.shell()?;
+    let folder = ground.root.join("interop/python");
+    let python = environment(&shell, &ground.target.join("interop-python"), &folder)?;
+    shell.change_dir(&folder);
+    cmd!(shell, "{python} -m unittest discover -v").env("DANUBE_BIN", danube).run()?;
+    Ok(())
+}
+
+fn build(ground: &Ground) -> Result<PathBuf> {
+    let shell = ground.shell()?;
+    cmd!(shell, "cargo build --locked --package danube").run()?;
+    let danube = ground.target.join("debug").join("danube");
+    if !danube.is_file() {
+        bail!("cargo built danube, but not to `{}`", danube.display());
+    }
+    Ok(danube)
+}
+
+/// The Python of a virtual environment in `home` with what `folder` requires, made once per
+/// content of `requirements.txt` and version of Python.
+fn environment(shell: &Shell, home: &Path, folder: &Path) -> Result<PathBuf> {
+    let requirements = folder.join("requirements.txt");
+    let wanted =
+        format!("{}\n{}", cmd!(shell, "python3 -VV").read()?, shell.read_file(&requirements)?);
+    // The stamp is the content itself and is written last, so a half-made environment has none.
+    let stamp = home.join("made-for");
+    let python = home.join("venv/bin/python");
+    if python.exists() && shell.read_file(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(python);
+    }
+    shell.remove_path(home)?;
+    shell.create_dir(home)?;
+    let venv = home.join("venv");
+    cmd!(shell, "python3 -m venv {venv}")
+        .run()
+        .context("Python 3 cannot make a virtual environment; Debian has that in python3-venv")?;
+    cmd!(shell, "{python} -m pip install --quiet --disable-pip-version-check -r {requirements}")
+        .run()
+        .context("pip cannot install what interop/python/requirements.txt asks for")?;
+    shell.write_file(&stamp, wanted)?;
+    Ok(python)
+}
