@@ -28,6 +28,8 @@ use tokio::sync::mpsc::Receiver;
 
 /// Requests that one turn takes from the mailbox.
 const TURN_LEN_MAX: usize = 256;
+/// How old the topic's gauges may be.
+const MEASURE_DELAY_MS: u64 = 1_000;
 
 /// A consumer that may open a stream.
 struct Consumer {
@@ -46,6 +48,8 @@ pub(super) struct TopicActor {
     metrics: Arc<TopicMetrics>,
     requests: Receiver<Message>,
     signals: Arc<Signals>,
+    /// When the gauges are brought up to date; `None` while they are.
+    measure_at: Option<Tick>,
     stopped: bool,
 }
 
@@ -89,6 +93,7 @@ impl TopicActor {
             metrics,
             requests,
             signals,
+            measure_at: None,
             stopped: false,
         }
     }
@@ -98,7 +103,7 @@ impl TopicActor {
         let mut inbox = Vec::with_capacity(TURN_LEN_MAX.min(MAILBOX_LEN_MAX));
         let signals = Arc::clone(&self.signals);
         while !self.stopped {
-            let deadline = self.dispatch.next_deadline();
+            let deadline = self.dispatch.next_deadline().into_iter().chain(self.measure_at).min();
             let deadline = deadline.map(|tick| self.context.clock.instant(tick));
             let timer = async {
                 match deadline {
@@ -126,7 +131,20 @@ impl TopicActor {
             self.expire(subscription);
         }
         self.dispatch.flush();
-        self.metrics.consumers(self.dispatch.connected());
+        self.measure(now);
+    }
+
+    /// Brings the gauges up to date, though not at every turn of a busy topic.
+    fn measure(&mut self, now: Tick) {
+        match self.measure_at {
+            Some(at) if at <= now => {
+                self.dispatch.measure(now);
+                self.metrics.consumers(self.dispatch.connected());
+                self.measure_at = None;
+            }
+            Some(_) => {}
+            None => self.measure_at = Some(now.after_ms(MEASURE_DELAY_MS)),
+        }
     }
 
     fn on_message(&mut self, now: Tick, message: Message) {

@@ -87,6 +87,9 @@ pub(super) trait Dispatch: Send {
     /// How many consumers have an open stream.
     fn connected(&self) -> u64;
 
+    /// Brings the subscriptions' gauges up to date.
+    fn measure(&self, now: Tick);
+
     /// The subscriptions as they stand, without their consumers' names; see
     /// [`Dispatch::consumer`].
     fn describe(&self, now: Tick) -> Vec<SubscriptionDescription>;

@@ -161,6 +161,10 @@ impl Dispatch for FanoutTopic {
         self.subscriptions.values().map(FanoutSubscription::connected).sum()
     }
 
+    fn measure(&self, _: Tick) {
+        self.subscriptions.values().for_each(FanoutSubscription::measure);
+    }
+
     fn describe(&self, _: Tick) -> Vec<SubscriptionDescription> {
         let next = self.offsets.next();
         self.subscriptions.values().map(|known| known.describe(next)).collect()

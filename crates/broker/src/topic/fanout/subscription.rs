@@ -212,6 +212,11 @@ impl FanoutSubscription {
         self.consumers.values().filter(|consumer| consumer.opened).count() as u64
     }
 
+    /// Brings the gauges up to date.
+    pub(super) fn measure(&self) {
+        self.metrics.active_consumers(self.connected());
+    }
+
     pub(super) fn is_connected(&self, consumer: ConsumerId) -> bool {
         self.consumers.get(&consumer).is_some_and(|known| known.opened)
     }

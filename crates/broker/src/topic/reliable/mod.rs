@@ -306,6 +306,10 @@ impl Dispatch for ReliableTopic {
         self.subscriptions.values().map(ReliableSubscription::connected).sum()
     }
 
+    fn measure(&self, now: Tick) {
+        self.subscriptions.values().for_each(|known| known.measure(now));
+    }
+
     fn describe(&self, now: Tick) -> Vec<SubscriptionDescription> {
         self.subscriptions.values().map(|known| known.describe(now)).collect()
     }

@@ -243,7 +243,11 @@ impl ReliableSubscription {
         if self.engine.next_deadline().is_some_and(|deadline| deadline <= turn.now) {
             self.step(turn, Event::Deadline);
         }
-        self.metrics.measure(&self.engine.stats(turn.now));
+    }
+
+    /// Brings the gauges up to date.
+    pub(super) fn measure(&self, now: Tick) {
+        self.metrics.measure(&self.engine.stats(now));
     }
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
