@@ -81,6 +81,8 @@ class Broker:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=self.log,
+            # DANUBE_BIN would be reported as a variable that configures nothing.
+            env={name: value for name, value in os.environ.items() if name != "DANUBE_BIN"},
         )
         line = (await within("the ready line", self.process.stdout.readline())).decode().strip()
         if not line.startswith("danube ready "):

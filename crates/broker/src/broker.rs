@@ -39,6 +39,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::{Router, TcpIncoming};
 
+/// Pause between the end of all streams and the end of the connections. An official consumer opens
+/// its stream again at once; met by the end of the connection, it would get CANCELLED from its own
+/// library and give up for good, while it outlasts the "unavailable" that it gets in this time.
+const REOPEN_PAUSE: Duration = Duration::from_millis(250);
 /// How long connections may take to drain when the broker stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a stop may take in all.
@@ -210,6 +214,7 @@ impl Broker {
     async fn wind_down(mut self) -> Result<(), StopError> {
         // Streams end first, so that the connections have nothing left to wait for.
         self.context.topics.stop_all().await;
+        tokio::time::sleep(REOPEN_PAUSE).await;
         self.stop.cancel();
         let drained = async { while self.servers.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {

@@ -40,7 +40,8 @@ fn endpoint(url: &str) -> Result<Endpoint, Failure> {
     }
     let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let endpoint = Endpoint::from_shared(full).map_err(|_| malformed("is not a URL"))?;
-    if endpoint.uri().host().is_none_or(str::is_empty) || endpoint.uri().scheme_str() != Some("http")
+    if endpoint.uri().host().is_none_or(str::is_empty)
+        || endpoint.uri().scheme_str() != Some("http")
     {
         return Err(malformed("is not a URL"));
     }
@@ -55,9 +56,7 @@ fn endpoint(url: &str) -> Result<Endpoint, Failure> {
 ///
 /// # Errors
 /// The status of the server, or DEADLINE_EXCEEDED.
-pub async fn call<T>(
-    call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Status> {
+pub async fn call<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Status> {
     match tokio::time::timeout(CALL_TIMEOUT, call).await {
         Ok(answer) => answer.map(Response::into_inner),
         Err(_) => Err(Status::deadline_exceeded(format!("no answer within {CALL_TIMEOUT:?}"))),
@@ -66,10 +65,8 @@ pub async fn call<T>(
 
 /// Whether the same call may well succeed in a moment.
 pub fn is_retryable(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted
-    ) || is_transport(status)
+    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted)
+        || is_transport(status)
 }
 
 /// Whether the connection broke, rather than the server refused.

@@ -119,9 +119,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         count => format!(" ({count} partitions)"),
     };
     eprintln!(
-        "sent {} of {} bytes each to {topic}{partitions} in {:.1?}",
+        "sent {} of {} each to {topic}{partitions} in {:.1?}",
         plural(arguments.count, "message"),
-        message.payload.len(),
+        plural(message.payload.len() as u64, "byte"),
         started.elapsed()
     );
     Ok(())

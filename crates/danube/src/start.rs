@@ -70,14 +70,15 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
 
 fn start_logging(format: LogFormat) -> Result<(), Failure> {
     let filter = match std::env::var("RUST_LOG") {
-        Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives)
-            .map_err(|error| {
+        Ok(directives) if !directives.is_empty() => {
+            EnvFilter::try_new(&directives).map_err(|error| {
                 Failure::usage(format!(
                     "environment variable RUST_LOG is `{}`: {error}",
                     directives.escape_debug()
                 ))
                 .help("unset it, or set it to a level such as `info` or `danube_broker=debug`")
-            })?,
+            })?
+        }
         // The consensus library tells a story at `info`.
         _ => EnvFilter::new(format!("info,{CONSENSUS_LOG_TARGET}=warn")),
     };

@@ -58,6 +58,21 @@ pub enum OpenError {
         /// What this version reads.
         supported: u32,
     },
+    /// A later start of the process wrote the file than the one that now opens it, so the catalog
+    /// that granted this start is not the one that the journal belongs to.
+    #[error(
+        "{} was written by process start {theirs}, and the catalog grants this one number {ours}: \
+         it is not the catalog of this journal; put the right catalog back, or give this one an \
+         empty journal directory", path.display()
+    )]
+    OtherCatalog {
+        /// The file.
+        path: PathBuf,
+        /// The process start that wrote it.
+        theirs: u32,
+        /// The process start that opens it.
+        ours: u32,
+    },
     /// The file's name and its header say different sequence numbers.
     #[error("{} says it is journal file {sequence}; give it its name back", path.display())]
     Misnamed {

@@ -14,7 +14,7 @@
 //! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
 //! | what happens when the disk refuses | `writer`, `journal` |
-//! | what is cut, and what is quarantined | `recovery`, `scan` |
+//! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
 mod cache;
@@ -24,11 +24,13 @@ mod frame;
 mod group;
 mod header;
 mod journal;
+mod listing;
 mod lock;
 mod options;
 mod queue;
 mod reader;
 mod recovery;
+mod replay;
 mod scan;
 mod shared;
 mod step;

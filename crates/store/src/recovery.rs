@@ -12,15 +12,16 @@
 
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::frame::{FrameHeader, FrameKind, NO_TOPIC, messages_are_whole};
-use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_path, journal_sequence};
+use crate::frame::{FrameHeader, FrameKind, NO_TOPIC};
+use crate::header::{FILE_HEADER_LEN, FileHeader, journal_path};
+use crate::listing::{Found, find};
 use crate::options::RecoveryProgress;
+use crate::replay::{take_messages, take_progress};
 use crate::scan::{Scan, Seen};
-use crate::step;
-use crate::topic::{Batch, TopicState};
-use danube_core::TopicId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use crate::topic::TopicState;
+use danube_core::{Incarnation, TopicId};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// What recovery found.
 #[derive(Debug, Default)]
@@ -41,9 +42,11 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(
     disk: &dyn Disk,
     dir: &Path,
+    ours: Incarnation,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Recovered, OpenError> {
     let (files, bytes_total) = find(disk, dir)?;
+    check_catalog(&files, ours)?;
     let mut recovery = Recovery {
         disk,
         dir,
@@ -59,6 +62,20 @@ pub(crate) fn recover(
         recovery.file(&files, at)?;
     }
     Ok(recovery.finish(files.last()))
+}
+
+/// A catalog that was lost and begun anew would count starts from 1 again, know no topic, and so
+/// have all of them dropped.
+fn check_catalog(files: &[Found], ours: Incarnation) -> Result<(), OpenError> {
+    let written = files.iter().filter_map(|file| file.header.map(|header| (file, header)));
+    match written.max_by_key(|(_, header)| header.incarnation) {
+        Some((file, header)) if header.incarnation >= ours.0 => Err(OpenError::OtherCatalog {
+            path: file.path.clone(),
+            theirs: header.incarnation,
+            ours: ours.0,
+        }),
+        _ => Ok(()),
+    }
 }
 
 struct Recovery<'a> {
@@ -79,54 +96,11 @@ struct Recovery<'a> {
 
 /// A byte of a journal file.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    file: u64,
-    position: u64,
-}
-
-/// A journal file before its frames are read.
-struct Found {
-    sequence: u64,
-    path: PathBuf,
-    header: Option<FileHeader>,
-}
-
-/// Lists the journal files in order and reads their headers.
-fn find(disk: &dyn Disk, dir: &Path) -> Result<(Vec<Found>, u64), OpenError> {
-    let paths = disk.list(dir).map_err(|error| OpenError::io("list", dir, &error))?;
-    let names: BTreeSet<(u64, PathBuf)> =
-        paths.into_iter().filter_map(|path| Some((journal_sequence(&path)?, path))).collect();
-    let (mut files, mut bytes) = (Vec::new(), 0);
-    let newest = names.last().map(|(sequence, _)| *sequence);
-    for (sequence, path) in names {
-        let fail = |error| OpenError::io("read", &path, &error);
-        let mut scan = disk.open(&path).and_then(|file| Scan::new(file, sequence)).map_err(fail)?;
-        let first = scan.bytes(0, FILE_HEADER_LEN).map_err(fail)?;
-        let header = first.first_chunk().and_then(FileHeader::decode);
-        let newest = newest == Some(sequence);
-        if newest && header.is_none() && !is_begun(&mut scan).map_err(fail)? {
-            // The process died in making it, so it holds nothing.
-            tracing::warn!(path = %path.display(), "removed a journal file that was never begun");
-            disk.remove(&path).map_err(|error| OpenError::io("remove", &path, &error))?;
-            continue;
-        }
-        if let Some(FileHeader { version, sequence: said, .. }) = header {
-            if version != FORMAT_VERSION {
-                return Err(OpenError::Version { path, version, supported: FORMAT_VERSION });
-            }
-            if said != sequence {
-                return Err(OpenError::Misnamed { path, sequence: said });
-            }
-        }
-        bytes += scan.len();
-        files.push(Found { sequence, path, header });
-    }
-    Ok((files, bytes))
-}
-
-/// Whether a file without a header may hold frames all the same.
-fn is_begun(scan: &mut Scan) -> std::io::Result<bool> {
-    Ok(scan.len() >= FILE_HEADER_LEN as u64 && scan.rest(0)?.written)
+pub(crate) struct Place {
+    /// Sequence of the file.
+    pub file: u64,
+    /// Byte in it.
+    pub position: u64,
 }
 
 impl Recovery<'_> {
@@ -353,47 +327,4 @@ impl Recovery<'_> {
         }
         self.found
     }
-}
-
-fn take_messages(
-    state: &mut TopicState,
-    place: Place,
-    header: &FrameHeader,
-    payload: &[u8],
-) -> Result<(), String> {
-    if !messages_are_whole(payload, header.count) {
-        return Err("a frame's records do not fit".to_owned());
-    }
-    let first = header.first;
-    if first > state.next && !header.jump {
-        return Err(format!("offsets {} to {} are missing before it", state.next, first - 1));
-    }
-    if first < state.next {
-        // Only a sync that failed and a header that is gone make this: the later one counts.
-        tracing::warn!(first, next = state.next, "offsets in the journal twice; the later count");
-        while state.index.back().is_some_and(|batch| batch.end() > first) {
-            state.index.pop_back();
-        }
-    }
-    let batch = Batch {
-        first,
-        file: place.file,
-        position: place.position,
-        count: header.count,
-        payload_len: header.payload_len,
-    };
-    state.next = batch.end();
-    state.index.push_back(batch);
-    Ok(())
-}
-
-fn take_progress(
-    state: &mut TopicState,
-    header: &FrameHeader,
-    payload: &[u8],
-) -> Result<(), String> {
-    let records = step::decode(payload, header.count)
-        .ok_or_else(|| "a frame's progress records do not fit".to_owned())?;
-    records.iter().for_each(|record| state.apply(record));
-    Ok(())
 }

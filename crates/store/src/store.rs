@@ -61,7 +61,7 @@ impl Store {
         let dir = options.dir.clone();
         fs::create_dir_all(&dir).map_err(|error| OpenError::io("make", &dir, &error))?;
         let lock = DirLock::take(&dir)?;
-        let found = recover(&*disk, &dir, progress)?;
+        let found = recover(&*disk, &dir, options.incarnation, progress)?;
         let topics: HashMap<_, _> = found
             .topics
             .into_iter()

@@ -137,11 +137,7 @@ pub async fn drive(lanes: &[Lane], pace: Pace, progress: &Progress) -> Result<Me
     Ok(Measured { latencies, elapsed: started.elapsed() })
 }
 
-async fn run_lane(
-    lane: Lane,
-    pace: Arc<Pace>,
-    progress: Progress,
-) -> Result<Latencies, Status> {
+async fn run_lane(lane: Lane, pace: Arc<Pace>, progress: Progress) -> Result<Latencies, Status> {
     let mut latencies = Latencies::new();
     let mut calls = FuturesUnordered::new();
     loop {

@@ -127,8 +127,7 @@ pub async fn serve() -> Result<(), Failure> {
         let _ = std::io::stdin().read_to_end(&mut rest);
     });
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let serving =
-        Server::builder().serve_with_incoming(ProducerServiceServer::new(Echo), incoming);
+    let serving = Server::builder().serve_with_incoming(ProducerServiceServer::new(Echo), incoming);
     tokio::select! {
         served = serving => served.map_err(|error| {
             Failure::refused(format!("the echo server failed: {error}"))

@@ -55,8 +55,9 @@ impl Watch {
     pub fn start(pid: Option<u32>) -> Result<Option<Watch>, Failure> {
         pid.map(|pid| {
             let now = look(pid).ok_or_else(|| {
-                Failure::usage(format!("--pid: process `{pid}` is not in /proc"))
-                    .help("give the process id of a running broker on this machine, or leave it out")
+                Failure::usage(format!("--pid: process `{pid}` is not in /proc")).help(
+                    "give the process id of a running broker on this machine, or leave it out",
+                )
             })?;
             Ok(Watch { pid, cpu_ms_before: now.cpu_ms })
         })

@@ -115,9 +115,10 @@ impl Consumer {
     /// # Errors
     /// That a partition cannot be received from any more, and why.
     pub async fn next(&mut self) -> Result<Received, Failure> {
-        self.incoming.recv().await.unwrap_or_else(|| {
-            Err(Failure::unreachable("all streams of the subscription ended"))
-        })
+        self.incoming
+            .recv()
+            .await
+            .unwrap_or_else(|| Err(Failure::unreachable("all streams of the subscription ended")))
     }
 
     /// Finishes a message.

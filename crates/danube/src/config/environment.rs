@@ -129,8 +129,8 @@ fn source(name: &str, key: &str, kind: Kind, value: &OsStr) -> Result<Source, Fa
         Some((section, field)) => json!({ section: { field: value } }),
         None => json!({ key: value }),
     };
-    let layer: Layer =
-        serde_json::from_value::<Layer>(document).map_err(|_| refuse("in the range of this key"))?;
+    let layer: Layer = serde_json::from_value::<Layer>(document)
+        .map_err(|_| refuse("in the range of this key"))?;
     Ok(Source::new(format!("environment variable {name}"), layer))
 }
 

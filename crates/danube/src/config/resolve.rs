@@ -125,8 +125,7 @@ impl Check<'_> {
         let (_, port) = text.rsplit_once(':').ok_or_else(malformed)?;
         port.parse::<u16>().map_err(|_| malformed())?;
         // A host name. IPv4 first, as the default addresses are.
-        let found: Vec<SocketAddr> =
-            text.to_socket_addrs().map_err(|_| malformed())?.collect();
+        let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| malformed())?.collect();
         let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
         address.copied().ok_or_else(malformed)
     }

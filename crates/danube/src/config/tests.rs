@@ -123,83 +123,164 @@ fn an_empty_file_sets_nothing() {
 
 #[test]
 fn a_file_that_is_wrong_says_where() {
-    in_file("data_dir: d\ndata_dirs: d\n", expect![[r#"
+    in_file(
+        "data_dir: d\ndata_dirs: d\n",
+        expect![[r#"
         config file `FILE`: unknown field `data_dirs`, expected one of `mode`, `data_dir`, `wal_dir`, `broker_addr`, `admin_addr`, `http_addr`, `advertised_addr`, `auto_create_topics`, `bootstrap_namespaces`, `log_format`, `dispatch`, `storage`, `policies` at line 2 column 1
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("storage:\n  cache_bytes: 1\n  cach_bytes: 1\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "storage:\n  cache_bytes: 1\n  cach_bytes: 1\n",
+        expect![[r#"
         config file `FILE`: storage: unknown field `cach_bytes`, expected one of `flush_interval_ms`, `flush_max_batch_bytes`, `journal_file_bytes`, `cache_bytes` at line 3 column 3
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("storage:\n  cache_bytes: lots\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "storage:\n  cache_bytes: lots\n",
+        expect![[r#"
         config file `FILE`: storage.cache_bytes: invalid type: string "lots", expected u64 at line 2 column 16
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("dispatch:\n  max_unacked_messages: -1\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "dispatch:\n  max_unacked_messages: -1\n",
+        expect![[r#"
         config file `FILE`: dispatch.max_unacked_messages: invalid type: integer `-1`, expected u32 at line 2 column 25
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("data_dir: [\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "data_dir: [\n",
+        expect![[r#"
         config file `FILE`: data_dir: invalid type: sequence, expected path string at line 1 column 11
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("- data_dir\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "- data_dir\n",
+        expect![[r#"
         config file `FILE`: invalid type: sequence, expected a mapping of keys to values
-        help: mend or remove the key; a key of a section stands indented under its name"#]]);
-    in_file("broker_addr: localhost\n", expect![[r#"
+        help: mend or remove the key; a key of a section stands indented under its name"#]],
+    );
+    in_file(
+        "broker_addr: localhost\n",
+        expect![[r#"
         config file `FILE`: broker_addr `localhost` is not an address
-        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]]);
+        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]],
+    );
     let flags = Flags { config_file: Some("/nowhere/danube.yml".into()), ..Flags::default() };
-    refused(&flags, &[], expect![[r#"
+    refused(
+        &flags,
+        &[],
+        expect![[r#"
         config file `FILE` cannot be read: No such file or directory (os error 2)
-        help: give the path of a readable YAML file, or start without --config-file"#]]);
+        help: give the path of a readable YAML file, or start without --config-file"#]],
+    );
 }
 
 #[test]
 fn a_variable_that_is_wrong_is_named() {
     let refused = |name, value, expected| refused(&Flags::default(), &[(name, value)], expected);
-    refused("DANUBE_STORAGE__CACHE_BYTES", "lots", expect![[r#"
+    refused(
+        "DANUBE_STORAGE__CACHE_BYTES",
+        "lots",
+        expect![[r#"
         environment variable DANUBE_STORAGE__CACHE_BYTES is `lots`, not a whole number
-        help: "#]]);
-    refused("DANUBE_STORAGE__CACH_BYTES", "1", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_STORAGE__CACH_BYTES",
+        "1",
+        expect![[r#"
         environment variable DANUBE_STORAGE__CACH_BYTES names no key of section `storage`
-        help: unset it, or use one of DANUBE_STORAGE__FLUSH_INTERVAL_MS, DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]]);
-    refused("DANUBE_DISPATCH__MAX_UNACKED_MESSAGES", "5000000000", expect![[r#"
+        help: unset it, or use one of DANUBE_STORAGE__FLUSH_INTERVAL_MS, DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]],
+    );
+    refused(
+        "DANUBE_DISPATCH__MAX_UNACKED_MESSAGES",
+        "5000000000",
+        expect![[r#"
         environment variable DANUBE_DISPATCH__MAX_UNACKED_MESSAGES is `5000000000`, not in the range of this key
-        help: "#]]);
-    refused("DANUBE_DISPATCH__MAX_UNACKED_MESSAGES", "0", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_DISPATCH__MAX_UNACKED_MESSAGES",
+        "0",
+        expect![[r#"
         environment variable DANUBE_DISPATCH__MAX_UNACKED_MESSAGES: dispatch.max_unacked_messages `0` must be within 1 and 10000
-        help: "#]]);
-    refused("DANUBE_AUTO_CREATE_TOPICS", "maybe", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_AUTO_CREATE_TOPICS",
+        "maybe",
+        expect![[r#"
         environment variable DANUBE_AUTO_CREATE_TOPICS is `maybe`, not `true` or `false`
-        help: "#]]);
-    refused("DANUBE_BOOTSTRAP_NAMESPACES", "agents,a b", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_BOOTSTRAP_NAMESPACES",
+        "agents,a b",
+        expect![[r#"
         environment variable DANUBE_BOOTSTRAP_NAMESPACES: bootstrap_namespaces `a b` cannot be: namespace `a b` contains ' '; allowed are letters, digits, `_` and `-`
-        help: "#]]);
-    refused("DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES", "0", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES",
+        "0",
+        expect![[r#"
         environment variable DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES: storage.flush_max_batch_bytes `0` must be at least 1
-        help: "#]]);
-    refused("DANUBE_ADVERTISED_ADDR", "broker", expect![[r#"
+        help: "#]],
+    );
+    refused(
+        "DANUBE_ADVERTISED_ADDR",
+        "broker",
+        expect![[r#"
         environment variable DANUBE_ADVERTISED_ADDR: advertised_addr `broker` is not a host and a port
-        help: give what clients can reach, such as `broker-1.example.org:6650`"#]]);
+        help: give what clients can reach, such as `broker-1.example.org:6650`"#]],
+    );
 }
 
 #[test]
 fn a_flag_that_is_wrong_is_named() {
     let text = |value: &str| Some(value.to_owned());
-    refused(&Flags { mode: text("cluster"), ..Flags::default() }, &[], expect![[r#"
+    refused(
+        &Flags { mode: text("cluster"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --mode: mode `cluster` is not available in this version
-        help: use --mode standalone, or leave the flag out"#]]);
-    refused(&Flags { mode: text("clustre"), ..Flags::default() }, &[], expect![[r#"
+        help: use --mode standalone, or leave the flag out"#]],
+    );
+    refused(
+        &Flags { mode: text("clustre"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --mode: mode `clustre` is no mode
-        help: use --mode standalone, or leave the flag out"#]]);
-    refused(&Flags { broker_addr: text("127.0.0.1"), ..Flags::default() }, &[], expect![[r#"
+        help: use --mode standalone, or leave the flag out"#]],
+    );
+    refused(
+        &Flags { broker_addr: text("127.0.0.1"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --broker-addr: broker_addr `127.0.0.1` is not an address
-        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]]);
-    refused(&Flags { admin_addr: text("127.0.0.1:99999"), ..Flags::default() }, &[], expect![[r#"
+        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]],
+    );
+    refused(
+        &Flags { admin_addr: text("127.0.0.1:99999"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --admin-addr: admin_addr `127.0.0.1:99999` is not an address
-        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]]);
-    refused(&Flags { http_addr: text("127.0.0.1:6650"), ..Flags::default() }, &[], expect![[r#"
+        help: give an address and a port, such as `127.0.0.1:6650`; port 0 picks one"#]],
+    );
+    refused(
+        &Flags { http_addr: text("127.0.0.1:6650"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --http-addr: http_addr `127.0.0.1:6650` is also the broker_addr
-        help: give each of the three a port of its own"#]]);
-    refused(&Flags { log_format: text("xml"), ..Flags::default() }, &[], expect![[r#"
+        help: give each of the three a port of its own"#]],
+    );
+    refused(
+        &Flags { log_format: text("xml"), ..Flags::default() },
+        &[],
+        expect![[r#"
         --log-format: log_format `xml` is no log format; use `text` or `json`
-        help: "#]]);
+        help: "#]],
+    );
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
 
 /// Why receiving is over.
 enum Next {
-    Message(Received),
+    Message(Box<Received>),
     Silence,
     Interrupted,
 }
@@ -131,7 +131,7 @@ async fn next(
         // A message that is there already counts, also when the time is just over.
         biased;
         _ = signals.next() => Ok(Next::Interrupted),
-        message = consumer.next() => message.map(Next::Message),
+        message = consumer.next() => message.map(|message| Next::Message(Box::new(message))),
         () = silence => Ok(Next::Silence),
     }
 }

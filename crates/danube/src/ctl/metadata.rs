@@ -50,11 +50,10 @@ async fn list(prefix: String, format: Format, admin: &Admin) -> Result<(), Failu
     let mut control = admin.control().await?;
     let answer = call(control.list_documents(ListDocumentsRequest { prefix })).await;
     let answer = answer.map_err(|status| channel::failure(&doing, &status))?;
-    let documents = answer.documents.into_iter();
+    let mut documents = answer.documents.into_iter();
     match format {
         Format::Text => documents
-            .map(|document| output::line(format!("{} {}", document.key, document.json)))
-            .collect(),
+            .try_for_each(|document| output::line(format!("{} {}", document.key, document.json))),
         Format::Json => {
             let pairs: Map<String, Value> =
                 documents.map(|document| (document.key, value(&document.json))).collect();

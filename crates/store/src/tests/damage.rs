@@ -153,6 +153,25 @@ fn a_newer_format_and_a_wrong_name_are_refused_by_name() {
     assert!(matches!(error, OpenError::Misnamed { sequence: 0, .. }), "{error}");
 }
 
+#[test]
+fn the_journal_of_another_catalog_is_refused() {
+    let dir = tempfile::tempdir().expect("directory");
+    let starts = |number| StoreOptions { incarnation: Incarnation(number), ..options(dir.path()) };
+    let store = Store::open(starts(7), &mut |_| {}).expect("opens");
+    append(&topic(&store, 1), "kept", WalSyncMode::OsCacheFlush).expect("appends");
+    store.close().expect("closes");
+    for start in [1, 7] {
+        let error = Store::open(starts(start), &mut |_| {}).map(|_| ()).expect_err("is foreign");
+        let said = error.to_string();
+        assert!(
+            said.contains("process start 7") && said.contains(&format!("number {start}")),
+            "{said}"
+        );
+    }
+    let store = Store::open(starts(8), &mut |_| {}).expect("opens");
+    assert_eq!(texts(&topic(&store, 1)), ["kept"]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -16,6 +16,7 @@ use danube_core::subscription::progress::{ProgressRecord, Step};
 use danube_core::{Epoch, Incarnation, Offset, SubscriptionId, TopicId, WalSyncMode};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -24,7 +25,10 @@ const ALL: ReadLimit = ReadLimit { records_max: usize::MAX, bytes_max: usize::MA
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options(dir: &Path) -> StoreOptions {
-    StoreOptions { file_bytes_max: 64 << 10, ..StoreOptions::new(dir, Incarnation(1)) }
+    // Each start of a process has a number above all earlier ones.
+    static STARTS: AtomicU32 = AtomicU32::new(100);
+    let incarnation = Incarnation(STARTS.fetch_add(1, Ordering::Relaxed));
+    StoreOptions { file_bytes_max: 64 << 10, ..StoreOptions::new(dir, incarnation) }
 }
 
 fn open(dir: &Path) -> Store {

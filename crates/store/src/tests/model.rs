@@ -62,8 +62,8 @@ impl Model {
 
 fn run(ops: Vec<Op>, cache_bytes_max: usize) {
     let dir = tempfile::tempdir().expect("directory");
-    let options = StoreOptions { cache_bytes_max, ..options(dir.path()) };
-    let reopen = || Store::open(options.clone(), &mut |_| {}).expect("opens");
+    let options = || StoreOptions { cache_bytes_max, ..options(dir.path()) };
+    let reopen = || Store::open(options(), &mut |_| {}).expect("opens");
     let mut store = Some(reopen());
     let mut model = Model::default();
     let mut fill = 0_u8;

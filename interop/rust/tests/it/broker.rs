@@ -114,6 +114,8 @@ impl Broker {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // It would be reported as a variable that configures nothing.
+            .env_remove("DANUBE_BIN")
             .kill_on_drop(true)
             .spawn()
             .unwrap_or_else(|e| panic!("cannot run DANUBE_BIN={}: {e}", binary.display()));

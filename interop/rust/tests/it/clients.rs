@@ -142,6 +142,16 @@ impl Inbox {
         async move { waiting.await.expect("the client still receives") }
     }
 
+    /// The next message, not acknowledged; `None` when the client gave up receiving.
+    pub async fn next_or_end(&mut self) -> Option<StreamMessage> {
+        within("a message", self.messages.recv()).await
+    }
+
+    /// Whether the client gave up receiving, and everything it had received was taken.
+    pub fn gave_up(&self) -> bool {
+        self.messages.is_closed() && self.messages.is_empty()
+    }
+
     /// The next message, acknowledged.
     pub async fn take(&mut self) -> StreamMessage {
         let message = self.next().await;

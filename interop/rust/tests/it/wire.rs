@@ -238,19 +238,13 @@ impl Admin {
     /// Waits until these consumers, and no others, have a stream open on a subscription, in every
     /// partition that has the subscription.
     pub async fn connected(&mut self, topic: &str, subscription: &str, names: &[&str]) {
-        let mut wanted: Vec<&str> = names.to_vec();
-        wanted.sort_unstable();
-        self.until(topic, &format!("{wanted:?} are connected"), |description| {
-            let mut seen = 0;
-            description.subscriptions.iter().filter(|s| s.name == subscription).all(|s| {
-                seen += 1;
-                let consumers = s.consumers.iter().filter(|c| c.connected);
-                let mut names: Vec<&str> = consumers.map(|c| c.name.as_str()).collect();
-                names.sort_unstable();
-                names == wanted
-            }) && seen > 0
-        })
-        .await;
+        let what = format!("only {names:?} are connected");
+        self.until(topic, &what, |d| d.connected(subscription, names)).await;
+    }
+
+    /// Whether it is so now.
+    pub async fn are_connected(&mut self, topic: &str, subscription: &str, names: &[&str]) -> bool {
+        self.describe(topic).await.connected(subscription, names)
     }
 }
 
@@ -287,6 +281,23 @@ pub struct Description {
     pub delivery: String,
     #[prost(message, repeated, tag = "8")]
     pub subscriptions: Vec<DescribedSubscription>,
+}
+
+impl Description {
+    /// Whether these consumers, and no others, have a stream open on a subscription, in every
+    /// partition that has the subscription.
+    fn connected(&self, subscription: &str, names: &[&str]) -> bool {
+        let mut wanted: Vec<&str> = names.to_vec();
+        wanted.sort_unstable();
+        let mut found = self.subscriptions.iter().filter(|s| s.name == subscription).peekable();
+        found.peek().is_some()
+            && found.all(|s| {
+                let consumers = s.consumers.iter().filter(|c| c.connected);
+                let mut names: Vec<&str> = consumers.map(|c| c.name.as_str()).collect();
+                names.sort_unstable();
+                names == wanted
+            })
+    }
 }
 
 /// `danube.control.v1.Subscription`.

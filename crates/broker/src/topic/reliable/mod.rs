@@ -16,7 +16,8 @@ use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
+    Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
 use progress::ProgressJournal;
@@ -104,8 +105,24 @@ impl ReliableTopic {
         };
         for (name, known) in &record.subscriptions {
             loaded.insert(name, known);
+            if known.kind == SubscriptionType::KeyShared {
+                loaded.remember(name, known);
+            }
         }
         loaded
+    }
+
+    /// Attaches the consumers that were there before the last restart: their key filters count
+    /// from the first delivery on, though they are yet to return.
+    fn remember(&mut self, name: &SubscriptionName, record: &catalog::Subscription) {
+        let (now, id) = (self.context.clock.now(), self.topic.id);
+        self.with(now, name, |subscription, turn| {
+            for (consumer, known) in &record.consumers {
+                let consumer = ConsumerId::derive(id, name.as_str(), consumer.as_str());
+                let filters = known.key_filters.clone();
+                subscription.attach(turn, consumer, record.kind, filters);
+            }
+        });
     }
 
     fn insert(&mut self, name: &SubscriptionName, record: &catalog::Subscription) {
@@ -294,8 +311,8 @@ impl Dispatch for ReliableTopic {
     }
 
     fn next_deadline(&self) -> Option<Tick> {
-        let engines = self.subscriptions.values().filter_map(|s| s.engine().next_deadline());
-        engines.chain(self.progress.next_deadline()).min()
+        let own = self.subscriptions.values().filter_map(ReliableSubscription::next_deadline);
+        own.chain(self.progress.next_deadline()).min()
     }
 
     fn subscription_count(&self) -> usize {

@@ -27,6 +27,10 @@ use std::sync::Arc;
 const FETCH_BYTES_MAX: usize = 1 << 20;
 /// Bytes of unfinished messages held in memory; at least one message is held whatever its size.
 const BODY_BYTES_MAX: usize = 16 << 20;
+/// How long a consumer may be without a stream before its key filters no longer count. Until then
+/// a KeyShared subscription holds the messages that only this consumer wants; after it they match
+/// nobody and are skipped.
+const ABSENCE_MAX_MS: u64 = 300_000;
 /// Messages that a KeyShared subscription looks ahead for keys that are free.
 const KEY_LOOKAHEAD_MAX: u32 = 4_096;
 
@@ -51,6 +55,8 @@ pub(super) struct ReliableSubscription {
     policy: FailurePolicy,
     window_max: u32,
     streams: HashMap<ConsumerId, ConsumerQueue>,
+    /// Attached consumers without a stream, and when they are given up.
+    absent: HashMap<ConsumerId, Tick>,
     bodies: BTreeMap<Offset, Record>,
     body_bytes: usize,
     /// A fetch that waits for the byte budget.
@@ -85,6 +91,7 @@ impl ReliableSubscription {
             policy,
             window_max,
             streams: HashMap::new(),
+            absent: HashMap::new(),
             bodies: BTreeMap::new(),
             body_bytes: 0,
             deferred_fetch: None,
@@ -134,6 +141,9 @@ impl ReliableSubscription {
         if kind != self.kind {
             self.become_kind(turn, kind);
         }
+        if !self.streams.contains_key(&consumer) {
+            self.absent.insert(consumer, turn.now.after_ms(ABSENCE_MAX_MS));
+        }
         self.step(turn, Event::Attached { consumer, key_filters });
     }
 
@@ -161,6 +171,7 @@ impl ReliableSubscription {
         let queue = ConsumerQueue::new(key, Arc::clone(turn.signals));
         let stream = queue.stream();
         self.streams.insert(consumer, queue);
+        self.absent.remove(&consumer);
         self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
         stream
     }
@@ -178,6 +189,7 @@ impl ReliableSubscription {
         self.drained(turn, key);
         if self.stream(key).is_some() {
             self.streams.remove(&key.consumer);
+            self.absent.insert(key.consumer, turn.now.after_ms(ABSENCE_MAX_MS));
             self.step(turn, Event::Closed { consumer: key.consumer, clean: false });
         }
     }
@@ -239,7 +251,17 @@ impl ReliableSubscription {
         self.step(turn, Event::PolicyChanged(policy));
     }
 
+    pub(super) fn next_deadline(&self) -> Option<Tick> {
+        self.engine.next_deadline().into_iter().chain(self.absent.values().copied()).min()
+    }
+
     pub(super) fn on_deadline(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        let gone: Vec<ConsumerId> =
+            self.absent.extract_if(|_, at| *at <= now).map(|(id, _)| id).collect();
+        for consumer in gone {
+            self.step(turn, Event::Detached { consumer });
+        }
         if self.engine.next_deadline().is_some_and(|deadline| deadline <= turn.now) {
             self.step(turn, Event::Deadline);
         }
@@ -276,10 +298,6 @@ impl ReliableSubscription {
     /// Consumers with an open stream.
     pub(super) fn connected(&self) -> u64 {
         self.streams.len() as u64
-    }
-
-    pub(super) fn engine(&self) -> &Subscription {
-        &self.engine
     }
 
     /// Everything a restart must know, as records that replace all earlier ones.

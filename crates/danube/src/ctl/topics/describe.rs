@@ -265,7 +265,8 @@ mod tests {
             Partitions: 1
               PARTITION            BROKER  FIRST OFFSET  NEXT OFFSET
               /default/agent-jobs  1       0             12
-            Subscriptions: None"#]].assert_eq(&text(&plain));
+            Subscriptions: None"#]]
+        .assert_eq(&text(&plain));
     }
 
     #[test]

@@ -296,7 +296,8 @@ mod tests {
             Max Redelivery Delay Ms: 60000
             Backoff Strategy: exponential
             Dead Letter Topic: /default/jobs-dlq
-            Poison Policy: dead_letter"#]].assert_eq(&text(&topic, &subscription, &policy));
+            Poison Policy: dead_letter"#]]
+        .assert_eq(&text(&topic, &subscription, &policy));
         let change = Change { dead_letter_topic: Some("no-slash".into()), ..nothing() };
         assert!(change.apply(policy, &topic).is_err());
     }

@@ -1,0 +1,53 @@
+//! What one frame, read back, does to its topic.
+//!
+//! Law: a frame either changes the topic as it did when it was written, or says why it cannot.
+
+use crate::frame::{FrameHeader, messages_are_whole};
+use crate::recovery::Place;
+use crate::step;
+use crate::topic::{Batch, TopicState};
+
+/// Takes the messages of a frame at `place`.
+pub(crate) fn take_messages(
+    state: &mut TopicState,
+    place: Place,
+    header: &FrameHeader,
+    payload: &[u8],
+) -> Result<(), String> {
+    if !messages_are_whole(payload, header.count) {
+        return Err("a frame's records do not fit".to_owned());
+    }
+    let first = header.first;
+    if first > state.next && !header.jump {
+        return Err(format!("offsets {} to {} are missing before it", state.next, first - 1));
+    }
+    if first < state.next {
+        // Only a sync that failed and a header that is gone make this: the later one counts.
+        tracing::warn!(first, next = state.next, "offsets in the journal twice; the later count");
+        while state.index.back().is_some_and(|batch| batch.end() > first) {
+            state.index.pop_back();
+        }
+    }
+    let batch = Batch {
+        first,
+        file: place.file,
+        position: place.position,
+        count: header.count,
+        payload_len: header.payload_len,
+    };
+    state.next = batch.end();
+    state.index.push_back(batch);
+    Ok(())
+}
+
+/// Takes the progress records of a frame.
+pub(crate) fn take_progress(
+    state: &mut TopicState,
+    header: &FrameHeader,
+    payload: &[u8],
+) -> Result<(), String> {
+    let records = step::decode(payload, header.count)
+        .ok_or_else(|| "a frame's progress records do not fit".to_owned())?;
+    records.iter().for_each(|record| state.apply(record));
+    Ok(())
+}
