@@ -45,8 +45,6 @@ pub struct DispatchOptions {
 /// How the journal writes.
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
-    /// Longest time that `async` appends wait for their write, in milliseconds.
-    pub flush_interval_ms: u64,
     /// Most bytes of one group commit.
     pub flush_max_batch_bytes: u64,
     /// Size at which a journal file is closed and the next one begun, in bytes.
@@ -98,7 +96,6 @@ impl Default for DispatchOptions {
 impl Default for StorageOptions {
     fn default() -> StorageOptions {
         StorageOptions {
-            flush_interval_ms: 5,
             flush_max_batch_bytes: 4 << 20,
             journal_file_bytes: 64 << 20,
             cache_bytes: 32 << 20,

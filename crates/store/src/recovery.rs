@@ -117,7 +117,7 @@ impl Recovery<'_> {
         self.begin(*sequence, header.as_ref(), at, files);
 
         let mut position = FILE_HEADER_LEN as u64;
-        let mut torn = None;
+        let (mut torn, mut reserved) = (None, None);
         loop {
             let from = self.expected.filter(|_| self.bounded).unwrap_or(0);
             scan.accept(from..end_lsn.unwrap_or(u64::MAX));
@@ -151,9 +151,9 @@ impl Recovery<'_> {
                             position = next;
                             continue;
                         }
-                        None if next.is_none() => torn = rest.written.then_some(position),
-                        None if rest.written => self.hole = self.hole.or(Some(place)),
-                        None => {}
+                        None if !rest.written => reserved = Some(position),
+                        None if next.is_none() => torn = Some(position),
+                        None => self.hole = self.hole.or(Some(place)),
                     }
                     break;
                 }
@@ -174,6 +174,9 @@ impl Recovery<'_> {
             // A header was there and is gone, so this is no write that a crash cut short.
             Some(_) => self.suspect(Place { file: *sequence, position: 0 }),
             None => {}
+        }
+        if let Some(position) = reserved {
+            self.give_back(path, position);
         }
         self.report(1, scan.len());
         Ok(())
@@ -219,6 +222,13 @@ impl Recovery<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives back what was reserved by a process that died before it could, and not used.
+    fn give_back(&self, path: &Path, position: u64) {
+        if let Err(error) = self.disk.open(path).and_then(|file| file.set_len(position)) {
+            tracing::debug!(path = %path.display(), %error, "cannot give back reserved space");
+        }
     }
 
     fn cut(&self, path: &Path, position: u64, len: u64) {

@@ -8,7 +8,7 @@
 //! Law: a turn never waits. Everything slow is started in it and wakes the actor when it is done.
 
 use super::describe::{ConsumerDescription, TopicDescription};
-use super::dispatch::Dispatch;
+use super::dispatch::{Dispatch, Refusal};
 use super::fanout::FanoutTopic;
 use super::message::{Message, Publish, StopReason, Stopped, Subscribe};
 use super::producers::Producers;
@@ -209,17 +209,32 @@ impl TopicActor {
     fn admit(&self, now: Tick, wish: &Subscribe) -> Result<ConsumerId, Fault> {
         let consumer =
             ConsumerId::derive(self.topic.id, wish.subscription.as_str(), wish.consumer.as_str());
-        let exists = self.dispatch.admit(now, consumer, wish)?;
-        self.check_limits(wish, consumer, exists)?;
+        let Subscribe { subscription, kind, .. } = wish;
+        let admitted = self.dispatch.admit(now, consumer, subscription, Some(*kind));
+        admitted.map_err(|refusal| self.refused(subscription, refusal))?;
+        self.check_limits(wish, consumer)?;
         Ok(consumer)
     }
 
-    fn check_limits(
-        &self,
-        wish: &Subscribe,
-        consumer: ConsumerId,
-        subscription_exists: bool,
-    ) -> Result<(), Fault> {
+    fn refused(&self, subscription: &SubscriptionName, refusal: Refusal) -> Fault {
+        let topic = &self.topic.name;
+        Fault::precondition(match refusal {
+            Refusal::Held(holder) => {
+                let holder = self.consumers.get(&holder);
+                let holder = holder.map_or("another consumer", |holder| holder.name.as_str());
+                format!(
+                    "subscription `{subscription}` of `{topic}` is Exclusive and `{holder}` holds \
+                     it; wait until that consumer is gone, or use another subscription"
+                )
+            }
+            Refusal::InUse(kind) => format!(
+                "subscription `{subscription}` of `{topic}` is {kind:?} and has consumers; it can \
+                 take another type once they are gone"
+            ),
+        })
+    }
+
+    fn check_limits(&self, wish: &Subscribe, consumer: ConsumerId) -> Result<(), Fault> {
         let policies = &self.context.options.policies;
         let check = |limit: u32, count: usize, name: &str| {
             if limit == 0 || count < limit as usize {
@@ -230,7 +245,7 @@ impl TopicActor {
                 self.topic.name
             )))
         };
-        if !subscription_exists {
+        if !self.dispatch.has(&wish.subscription) {
             let count = self.dispatch.subscription_count();
             check(policies.max_subscriptions_per_topic, count, "max_subscriptions_per_topic")?;
         }
@@ -268,6 +283,8 @@ impl TopicActor {
     fn open(&mut self, now: Tick, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
         let known = self.known(consumer)?;
         let (subscription, filters) = (known.subscription.clone(), known.key_filters.clone());
+        let admitted = self.dispatch.admit(now, consumer, &subscription, None);
+        admitted.map_err(|refusal| self.refused(&subscription, refusal))?;
         self.dispatch.open(now, consumer, &subscription, &filters)
     }
 

@@ -11,13 +11,24 @@ use super::describe::SubscriptionDescription;
 use super::message::{Publish, Reply, Subscribe};
 use super::stream::ConsumerStream;
 use danube_core::subscription::Event;
-use danube_core::{ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, Tick, catalog};
+use danube_core::{
+    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
+};
 
 /// What a topic can read: first offset kept, offset of the next message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     pub(super) start: Offset,
     pub(super) next: Offset,
+}
+
+/// Why a consumer may not attach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The subscription is exclusive, and this consumer holds it.
+    Held(ConsumerId),
+    /// The subscription has another type, and consumers.
+    InUse(SubscriptionType),
 }
 
 /// How a topic delivers.
@@ -28,11 +39,20 @@ pub(super) trait Dispatch: Send {
     /// What can be read now. A new subscription starts at its end.
     fn range(&self) -> Range;
 
-    /// Whether `consumer` may attach to `wish.subscription` now; whether that exists.
+    /// Whether `consumer` may attach to `subscription`, as type `kind` or as the type that it has.
     ///
     /// # Errors
-    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
-    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault>;
+    /// [`Refusal`]: somebody else is in the way.
+    fn admit(
+        &self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        kind: Option<SubscriptionType>,
+    ) -> Result<(), Refusal>;
+
+    /// Whether there is a subscription of that name.
+    fn has(&self, subscription: &SubscriptionName) -> bool;
 
     /// Attaches an admitted consumer to the subscription, which the catalog has as `record`.
     fn attach(
@@ -43,10 +63,10 @@ pub(super) trait Dispatch: Send {
         record: &catalog::Subscription,
     );
 
-    /// Opens the stream of an attached consumer; one it had before ends.
+    /// Opens the stream of an admitted consumer; one it had before ends.
     ///
     /// # Errors
-    /// `NotFound`: there is no such subscription. `Precondition`: as for [`Dispatch::admit`].
+    /// `NotFound`: there is no such subscription.
     fn open(
         &mut self,
         now: Tick,

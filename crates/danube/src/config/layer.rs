@@ -74,8 +74,6 @@ section! {
 section! {
     /// Section `storage`.
     StorageLayer {
-        /// Longest wait for company before a group is written, in milliseconds.
-        flush_interval_ms: u64,
         /// Largest group written at once, in bytes.
         flush_max_batch_bytes: u64,
         /// Size of one journal file, in bytes.
@@ -139,7 +137,6 @@ impl Source {
                 max_unacked_messages: Some(options.dispatch.max_unacked_messages),
             },
             storage: StorageLayer {
-                flush_interval_ms: Some(storage.flush_interval_ms),
                 flush_max_batch_bytes: Some(storage.flush_max_batch_bytes),
                 journal_file_bytes: Some(storage.journal_file_bytes),
                 cache_bytes: Some(storage.cache_bytes),

@@ -39,7 +39,6 @@ pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, LogFormat), Failure>
         })?;
     }
     let storage = StorageOptions {
-        flush_interval_ms: given(layer.storage.flush_interval_ms),
         flush_max_batch_bytes: check.positive(
             "storage.flush_max_batch_bytes",
             given(layer.storage.flush_max_batch_bytes),

@@ -76,3 +76,18 @@ fn a_cursor_never_sits_ahead_of_what_is_still_to_come() {
     assert_eq!(read(&topic(&store, 1), 40, ALL).expect("reads").records.len(), 1);
     assert_eq!(store.stats().topics_damaged, 0);
 }
+
+#[test]
+fn space_that_a_killed_process_had_reserved_is_given_back() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open(dir.path());
+    put(&topic(&store, 1), "kept");
+    let written = 64 + store.stats().bytes;
+    let killed = copy_with(dir.path(), |bytes| bytes.resize(60_000, 0));
+    for _ in 0..2 {
+        let store = open(killed.path());
+        assert_eq!(texts(&topic(&store, 1)), ["kept"]);
+        let file = journal_files(killed.path()).remove(0);
+        assert_eq!(fs::metadata(file).expect("is there").len(), written);
+    }
+}

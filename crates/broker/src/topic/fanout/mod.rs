@@ -9,13 +9,15 @@ pub(crate) use offsets::VolatileOffsets;
 
 use super::TopicIdentity;
 use super::describe::SubscriptionDescription;
-use super::dispatch::{Dispatch, Range};
+use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{Publish, Reply, Subscribe};
 use super::stream::{ConsumerStream, Signals};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
-use danube_core::{ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, Tick, catalog};
+use danube_core::{
+    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
+};
 use danube_wire::record::Record;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,9 +85,19 @@ impl Dispatch for FanoutTopic {
         Range { start: self.offsets.next(), next: self.offsets.next() }
     }
 
-    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault> {
-        let known = self.subscriptions.get(&wish.subscription);
-        Ok(known.map(|known| known.admit(now, consumer, wish.kind)).transpose()?.is_some())
+    fn admit(
+        &self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        kind: Option<SubscriptionType>,
+    ) -> Result<(), Refusal> {
+        let known = self.subscriptions.get(subscription);
+        known.map_or(Ok(()), |known| known.admit(now, consumer, kind.unwrap_or(known.kind)))
+    }
+
+    fn has(&self, subscription: &SubscriptionName) -> bool {
+        self.subscriptions.contains_key(subscription)
     }
 
     fn attach(
@@ -111,7 +123,6 @@ impl Dispatch for FanoutTopic {
         let Some(known) = self.subscriptions.get_mut(subscription) else {
             return Err(self.topic.no_subscription(subscription));
         };
-        known.admit(now, consumer, known.kind)?;
         known.attach(now, &self.signals, consumer, known.kind, key_filters.to_vec());
         Ok(known.open(now, &self.signals, consumer))
     }

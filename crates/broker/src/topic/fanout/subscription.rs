@@ -7,6 +7,7 @@
 
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
+use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, ConsumerStream, Signals, StreamKey};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
@@ -71,32 +72,18 @@ impl FanoutSubscription {
     }
 
     /// Whether `consumer` may attach now with subscription type `kind`.
-    ///
-    /// # Errors
-    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
     pub(super) fn admit(
         &self,
         now: Tick,
         consumer: ConsumerId,
         kind: SubscriptionType,
-    ) -> Result<(), Fault> {
-        let others = |(id, other): (&ConsumerId, &Consumer)| *id != consumer && other.is_live(now);
-        let in_use = self.consumers.iter().any(others);
-        if in_use && kind != self.kind {
-            return Err(Fault::precondition(format!(
-                "subscription `{}` is {:?} and has consumers; \
-                 it can become {kind:?} once they are gone",
-                self.name, self.kind
-            )));
+    ) -> Result<(), Refusal> {
+        let mut others = self.consumers.iter().filter(|(id, _)| **id != consumer);
+        match others.find(|(_, other)| other.is_live(now)) {
+            Some(_) if kind != self.kind => Err(Refusal::InUse(self.kind)),
+            Some((holder, _)) if kind == SubscriptionType::Exclusive => Err(Refusal::Held(*holder)),
+            _ => Ok(()),
         }
-        if in_use && kind == SubscriptionType::Exclusive {
-            return Err(Fault::precondition(format!(
-                "subscription `{}` is Exclusive and another consumer holds it; \
-                 wait until it is gone or use another subscription",
-                self.name
-            )));
-        }
-        Ok(())
     }
 
     /// Attaches a consumer; what is published before it opens its stream waits in its queue.

@@ -9,7 +9,7 @@ mod subscription;
 
 use super::TopicIdentity;
 use super::describe::SubscriptionDescription;
-use super::dispatch::{Dispatch, Range};
+use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{Publish, Reply, Subscribe};
 use super::stream::{ConsumerStream, Signals};
 use crate::context::Context;
@@ -223,9 +223,19 @@ impl Dispatch for ReliableTopic {
         Range { start: bounds.start, next: bounds.next }
     }
 
-    fn admit(&self, now: Tick, consumer: ConsumerId, wish: &Subscribe) -> Result<bool, Fault> {
-        let known = self.subscriptions.get(&wish.subscription);
-        Ok(known.map(|known| known.admit(now, consumer, wish.kind)).transpose()?.is_some())
+    fn admit(
+        &self,
+        now: Tick,
+        consumer: ConsumerId,
+        subscription: &SubscriptionName,
+        kind: Option<SubscriptionType>,
+    ) -> Result<(), Refusal> {
+        let known = self.subscriptions.get(subscription);
+        known.map_or(Ok(()), |known| known.admit(now, consumer, kind.unwrap_or(known.kind)))
+    }
+
+    fn has(&self, subscription: &SubscriptionName) -> bool {
+        self.subscriptions.contains_key(subscription)
     }
 
     fn attach(
@@ -251,11 +261,10 @@ impl Dispatch for ReliableTopic {
         key_filters: &[String],
     ) -> Result<ConsumerStream, Fault> {
         let opened = self.with(now, subscription, |known, turn| {
-            known.admit(now, consumer, known.kind)?;
             known.attach(turn, consumer, known.kind, key_filters.to_vec());
-            Ok(known.open(turn, consumer))
+            known.open(turn, consumer)
         });
-        opened.unwrap_or_else(|| Err(self.topic.no_subscription(subscription)))
+        opened.ok_or_else(|| self.topic.no_subscription(subscription))
     }
 
     fn settle(

@@ -6,6 +6,7 @@
 
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
+use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
@@ -103,32 +104,20 @@ impl ReliableSubscription {
     }
 
     /// Whether `consumer` may attach now with subscription type `kind`.
-    ///
-    /// # Errors
-    /// `Precondition`: the subscription is exclusively held, or of another type and in use.
     pub(super) fn admit(
         &self,
         now: Tick,
         consumer: ConsumerId,
         kind: SubscriptionType,
-    ) -> Result<(), Fault> {
-        if kind != self.kind {
-            if self.engine.has_live_consumers(now) {
-                return Err(Fault::precondition(format!(
-                    "subscription `{}` is {:?} and has consumers; \
-                     it can become {kind:?} once they are gone",
-                    self.name, self.kind
-                )));
-            }
-            return Ok(());
+    ) -> Result<(), Refusal> {
+        if kind == self.kind {
+            let admitted = self.engine.admits(now, consumer);
+            return admitted.map_err(|refusal| Refusal::Held(refusal.holder));
         }
-        self.engine.admits(now, consumer).map_err(|_| {
-            Fault::precondition(format!(
-                "subscription `{}` is Exclusive and another consumer holds it; \
-                 wait until it is gone or use another subscription",
-                self.name
-            ))
-        })
+        if self.engine.has_live_consumers(now) {
+            return Err(Refusal::InUse(self.kind));
+        }
+        Ok(())
     }
 
     pub(super) fn attach(
