@@ -1,7 +1,9 @@
 //! Step `newcomer`: does what README's tour says, literally, in a clean clone of HEAD.
 //!
 //! The clone lies at one fixed place under the build folder and shares that folder, so that only
-//! our own crates are built again. Ports and the data directory are those of the tour.
+//! our own crates are built again. Commands and the data directory are those of the tour; the
+//! ports are free ones, which the commands learn from the environment, since somebody's broker may
+//! have the usual ones.
 //!
 //! Law: what the tour starts is ended again, by its process group, whatever happens.
 
@@ -26,8 +28,6 @@ const SHOW_PATIENCE: Duration = Duration::from_secs(60);
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Lines of a terminal that may wait to be read.
 const LINES_MAX: usize = 4096;
-/// The addresses that the tour's broker listens on.
-const ADDRESSES: &[&str] = &["127.0.0.1:6650", "127.0.0.1:50051", "127.0.0.1:8080"];
 
 /// Clones HEAD and takes the tour.
 pub fn run(ground: &Ground) -> Result<()> {
@@ -36,11 +36,6 @@ pub fn run(ground: &Ground) -> Result<()> {
         eprintln!(
             "the tree has changes that are not committed; the newcomer tests HEAD without them"
         );
-    }
-    for address in ADDRESSES {
-        TcpListener::bind(address).map(drop).with_context(|| {
-            format!("the tour needs `{address}`, which is taken; stop what listens there")
-        })?;
     }
     let clone = ground.target.join("newcomer").join("checkout");
     shell.remove_path(&clone)?;
@@ -51,19 +46,39 @@ pub fn run(ground: &Ground) -> Result<()> {
     if blocks.is_empty() {
         bail!("README has no tour to take");
     }
-    Tour::new(&clone, &ground.target).take(&blocks)
+    Tour::new(&clone, &ground.target, addresses()?).take(&blocks)
+}
+
+/// Free addresses, under the names by which the commands look for them.
+fn addresses() -> Result<Vec<(&'static str, String)>> {
+    // All are held before the first is let go, so that they differ.
+    let free = || TcpListener::bind("127.0.0.1:0").context("cannot find a free port");
+    let (broker, admin, http) = (free()?, free()?, free()?);
+    let (broker, admin, http) = (broker.local_addr()?, admin.local_addr()?, http.local_addr()?);
+    Ok(vec![
+        ("DANUBE_BROKER_ADDR", broker.to_string()),
+        ("DANUBE_SERVICE_ADDR", format!("http://{broker}")),
+        ("DANUBE_ADMIN_ADDR", admin.to_string()),
+        ("DANUBE_ADMIN_ENDPOINT", format!("http://{admin}")),
+        ("DANUBE_HTTP_ADDR", http.to_string()),
+    ])
 }
 
 /// The terminals of a reader who takes the tour.
 struct Tour<'g> {
     folder: &'g Path,
     target: &'g Path,
+    environment: Vec<(&'static str, String)>,
     terminals: BTreeMap<u8, Terminal>,
 }
 
 impl<'g> Tour<'g> {
-    fn new(folder: &'g Path, target: &'g Path) -> Tour<'g> {
-        Tour { folder, target, terminals: BTreeMap::new() }
+    fn new(
+        folder: &'g Path,
+        target: &'g Path,
+        environment: Vec<(&'static str, String)>,
+    ) -> Tour<'g> {
+        Tour { folder, target, environment, terminals: BTreeMap::new() }
     }
 
     fn take(mut self, blocks: &[Block]) -> Result<()> {
@@ -90,7 +105,7 @@ impl<'g> Tour<'g> {
         if let Some(mut earlier) = self.terminals.remove(&number) {
             earlier.finish(SHOW_PATIENCE)?;
         }
-        let mut terminal = Terminal::open(number, script, self.folder, self.target)?;
+        let mut terminal = Terminal::open(number, script, self)?;
         match until {
             Some(wanted) => terminal.see(wanted, BUILD_PATIENCE)?,
             None => terminal.finish(BUILD_PATIENCE)?,
@@ -112,10 +127,10 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(number: u8, script: &str, folder: &Path, target: &Path) -> Result<Terminal> {
+    fn open(number: u8, script: &str, tour: &Tour<'_>) -> Result<Terminal> {
         eprintln!("[{number}] $ {}", script.replace('\n', &format!("\n[{number}] $ ")));
         let mut command = Command::new("sh");
-        // A newcomer's environment says nothing to the broker.
+        // A newcomer's environment says nothing to the broker but where to listen.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("DANUBE_") {
                 command.env_remove(name);
@@ -123,8 +138,9 @@ impl Terminal {
         }
         let mut child = command
             .args(["-e", "-c", script])
-            .current_dir(folder)
-            .env("CARGO_TARGET_DIR", target)
+            .current_dir(tour.folder)
+            .env("CARGO_TARGET_DIR", tour.target)
+            .envs(tour.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -228,7 +244,7 @@ mod tests {
 
     fn take(readme: &str) -> Result<()> {
         let folder = tempfile::tempdir()?;
-        Tour::new(folder.path(), folder.path()).take(&tour::read(readme)?)
+        Tour::new(folder.path(), folder.path(), Vec::new()).take(&tour::read(readme)?)
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert_eq!(ports, [1, 22, 33]);
     assert_eq!((broker.storage.cache_bytes, broker.storage.journal_file_bytes), (10, 40));
     let defaults = BrokerOptions::default();
+    assert_eq!(broker.policies.max_message_size, defaults.policies.max_message_size);
 }
 
 #[test]
