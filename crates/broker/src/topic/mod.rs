@@ -16,6 +16,8 @@ mod message;
 mod producers;
 mod reliable;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
 pub(crate) use fanout::VolatileOffsets;
