@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -26,6 +26,8 @@ const BUILD_PATIENCE: Duration = Duration::from_secs(40 * 60);
 const SHOW_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a terminal may take to end when asked to; the product promises five seconds.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// The number of the signal that asks a terminal to end.
+const TERMINATED: i32 = 15;
 /// Lines of a terminal that may wait to be read.
 const LINES_MAX: usize = 4096;
 
@@ -188,7 +190,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// Stops what still runs; it must then end in time and with success.
+    /// Stops what still runs; it must then end in time. The shell and cargo, which are asked as
+    /// well, may end by the signal; the program under them closes its output when it has ended.
     fn close(&mut self) -> Result<()> {
         if self.ended {
             return Ok(());
@@ -197,7 +200,14 @@ impl Terminal {
             // Not INT: started from a script in the background, we and our children ignore it.
             self.signal("TERM");
         }
-        self.finish(STOP_PATIENCE).context("it did not stop as it should when asked to")
+        let until = Instant::now() + STOP_PATIENCE;
+        while self.take_line(until).context("it did not stop when asked to")? {}
+        let status = self.child.wait()?;
+        self.ended = true;
+        if !status.success() && status.signal() != Some(TERMINATED) {
+            bail!("it did not stop as it should when asked to: {status}");
+        }
+        Ok(())
     }
 
     /// Takes one line; false when there will be none any more.
