@@ -46,8 +46,8 @@ impl Rpc {
 /// Counts a call and turns its refusal into a status.
 pub(crate) fn answer<T>(
     context: &Context,
-    service: &str,
-    method: &str,
+    service: &'static str,
+    method: &'static str,
     result: Result<T, Fault>,
 ) -> Result<Response<T>, Status> {
     match result {
