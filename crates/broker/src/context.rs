@@ -2,6 +2,7 @@
 //!
 //! Law: nothing in here is locked across an await, and nothing in here belongs to a single topic.
 
+use crate::admin::Replays;
 use crate::broker::Addresses;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -31,6 +32,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Metrics,
     pub(crate) incarnation: Incarnation,
     pub(crate) topics: Topics,
+    pub(crate) replays: Replays,
     /// One permit per byte of a publish on its way.
     pub(crate) publish_memory: Arc<Semaphore>,
     bound: OnceLock<Bound>,
@@ -57,6 +59,7 @@ impl Context {
             metrics: Metrics::new(),
             incarnation,
             topics: Topics::default(),
+            replays: Replays::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
             bound: OnceLock::new(),
         }

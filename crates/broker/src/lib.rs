@@ -16,6 +16,7 @@ mod http;
 mod metrics;
 mod options;
 mod rpc;
+mod scan;
 mod topic;
 mod topics;
 

@@ -4,6 +4,7 @@
 //! crate calls `exit` or prints an error.
 
 use danube_core::{Fault, FaultKind};
+use danube_ops::{ErrorKind, OpError};
 use std::process::ExitCode;
 
 /// Why a command did not end well, as scripts see it.
@@ -86,5 +87,17 @@ impl From<Fault> for Failure {
             FaultKind::Invalid => Failure::usage(fault.message),
             _ => Failure::refused(fault.message),
         }
+    }
+}
+
+/// What an operation could not do.
+impl From<OpError> for Failure {
+    fn from(error: OpError) -> Failure {
+        let exit = match error.kind {
+            ErrorKind::Refused => Exit::Refused,
+            ErrorKind::Usage => Exit::Usage,
+            ErrorKind::Unreachable => Exit::Unreachable,
+        };
+        Failure { exit, message: error.message, help: error.help }
     }
 }

@@ -19,8 +19,9 @@ use std::sync::Arc;
 use thiserror::Error;
 
 mod encode;
+pub mod header;
 
-pub use encode::{body_len, encode, encode_trusted, is_reserved_attribute};
+pub use encode::{body_len, encode, encode_trusted};
 
 /// The layout described in `docs/formats/record.md`.
 pub const VERSION: u8 = 1;

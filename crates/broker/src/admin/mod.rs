@@ -12,8 +12,13 @@ mod documents;
 mod failure_policy;
 mod list_topics;
 mod namespaces;
+mod peek_messages;
+mod replay_dead_letters;
+mod seek_subscription;
 mod subscriptions;
 mod unload_topic;
+
+pub(crate) use replay_dead_letters::Replays;
 
 use crate::context::Context;
 use crate::rpc::unary;
@@ -91,6 +96,9 @@ impl Control for Admin {
     unary!("Control", describe_topic, describe_topic::whole, control::DescribeTopicRequest => control::DescribeTopicResponse);
     unary!("Control", get_document, documents::get, control::GetDocumentRequest => control::GetDocumentResponse);
     unary!("Control", list_documents, documents::list, control::ListDocumentsRequest => control::ListDocumentsResponse);
+    unary!("Control", peek_messages, peek_messages::call, control::PeekMessagesRequest => control::PeekMessagesResponse);
+    unary!("Control", seek_subscription, seek_subscription::call, control::SeekSubscriptionRequest => control::SeekSubscriptionResponse);
+    unary!("Control", replay_dead_letters, replay_dead_letters::call, control::ReplayDeadLettersRequest => control::ReplayDeadLettersResponse);
 }
 
 /// The topic, or the partitions of it, that `name` stands for.

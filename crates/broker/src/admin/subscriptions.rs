@@ -2,8 +2,8 @@
 
 use crate::clock::Clock;
 use crate::context::Context;
-use danube_core::change::{Change, DeleteSubscription};
-use danube_core::{Fault, FaultKind, SubscriptionName, TopicName};
+use danube_core::change::{Change, DeleteSubscription, Outcome, SetDispatchConfig};
+use danube_core::{Fault, SubscriptionName, TopicName};
 use danube_wire::proto::danube_admin as proto;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,18 +44,29 @@ pub(super) async fn delete(
 }
 
 pub(super) async fn set_dispatch(
-    _: &Context,
+    context: &Arc<Context>,
     request: proto::SetSubscriptionDispatchConfigRequest,
 ) -> Result<proto::SubscriptionResponse, Fault> {
-    Err(Fault::new(
-        FaultKind::Unsupported,
-        format!(
-            "subscription `{}` of `{}` follows the broker's dispatch.max_unacked_messages; \
-             change it there",
-            request.subscription.escape_debug(),
-            request.topic.escape_debug()
-        ),
-    ))
+    let topic = TopicName::parse(&request.topic)?;
+    let subscription = SubscriptionName::parse(&request.subscription)?;
+    let config =
+        request.dispatch_config.ok_or_else(|| Fault::invalid("dispatch_config is missing"))?;
+    let max_unacked_messages = config.max_unacked_messages;
+    let change = Change::SetDispatchConfig(SetDispatchConfig {
+        topic: topic.clone(),
+        subscription: subscription.clone(),
+        max_unacked_messages,
+    });
+    let outcome = context.meta.propose(change, Clock::wall()).await?;
+    if let Outcome::DispatchConfigSet { topics } = outcome {
+        for partition in topics {
+            if let Ok(handle) = context.topics.get(context, &partition.name) {
+                handle.window_changed(subscription.clone(), max_unacked_messages).await;
+            }
+        }
+    }
+    tracing::info!(%topic, %subscription, max_unacked_messages, "dispatch config set");
+    Ok(proto::SubscriptionResponse { success: true })
 }
 
 pub(super) async fn get_dispatch(

@@ -187,6 +187,15 @@ impl TopicActor {
             Message::PolicyChanged { subscription, policy } => {
                 self.dispatch.set_policy(now, &subscription, policy);
             }
+            Message::WindowChanged { subscription, max_unacked_messages } => {
+                self.dispatch.set_window(now, &subscription, max_unacked_messages);
+            }
+            Message::Seek { subscription, to, before, reply } => {
+                if let Some(old) = self.dispatch.seek(now, &subscription, to, reply) {
+                    // Whoever asked may have gone away.
+                    let _ = before.send(old);
+                }
+            }
             Message::Unsubscribed { subscription } => self.unsubscribed(&subscription),
             Message::Describe { reply } => {
                 let _ = reply.send(Ok(self.describe(now)));

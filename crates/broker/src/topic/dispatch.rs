@@ -87,6 +87,19 @@ pub(super) trait Dispatch: Send {
     /// Applies a new failure policy.
     fn set_policy(&mut self, now: Tick, subscription: &SubscriptionName, policy: FailurePolicy);
 
+    /// Applies another window.
+    fn set_window(&mut self, now: Tick, subscription: &SubscriptionName, window_max: u32);
+
+    /// Puts the cursor of a subscription and takes back what its streams have not taken. Answers
+    /// where the cursor was; `None` when `reply` has been told why it cannot be.
+    fn seek(
+        &mut self,
+        now: Tick,
+        subscription: &SubscriptionName,
+        to: Offset,
+        reply: Reply<()>,
+    ) -> Option<Offset>;
+
     /// Lets a subscription go; its consumers are told `fault`.
     fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault);
 

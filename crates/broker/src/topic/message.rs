@@ -115,6 +115,18 @@ pub(crate) enum Message {
         subscription: SubscriptionName,
         policy: FailurePolicy,
     },
+    /// The catalog has another window for this subscription.
+    WindowChanged {
+        subscription: SubscriptionName,
+        max_unacked_messages: u32,
+    },
+    /// Put the cursor. `before` hears where it was; the reply comes when that is journaled.
+    Seek {
+        subscription: SubscriptionName,
+        to: Offset,
+        before: oneshot::Sender<Offset>,
+        reply: Reply<()>,
+    },
     /// The catalog no longer has this subscription.
     Unsubscribed {
         subscription: SubscriptionName,

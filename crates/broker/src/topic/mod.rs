@@ -196,6 +196,28 @@ impl TopicHandle {
         let _ = self.mailbox.send(Message::PolicyChanged { subscription, policy }).await;
     }
 
+    /// Tells the topic that the catalog has another window for the subscription.
+    pub(crate) async fn window_changed(
+        &self,
+        subscription: SubscriptionName,
+        max_unacked_messages: u32,
+    ) {
+        let message = Message::WindowChanged { subscription, max_unacked_messages };
+        // A topic that has just stopped reads the window when it is loaded again.
+        let _ = self.mailbox.send(message).await;
+    }
+
+    /// Puts the cursor of a subscription; answers where it was, once a restart would know.
+    pub(crate) async fn seek(
+        &self,
+        subscription: SubscriptionName,
+        to: Offset,
+    ) -> Result<Offset, Fault> {
+        let (before, old) = oneshot::channel();
+        self.call(|reply| Message::Seek { subscription, to, before, reply }).await?;
+        old.await.map_err(|_| self.stopped())
+    }
+
     /// Tells the topic that the catalog no longer has the subscription.
     pub(crate) async fn unsubscribed(&self, subscription: SubscriptionName) {
         let _ = self.mailbox.send(Message::Unsubscribed { subscription }).await;

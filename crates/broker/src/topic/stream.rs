@@ -147,6 +147,15 @@ impl ConsumerQueue {
         dropped
     }
 
+    /// Takes back what the connection has not taken; answers how many deliveries that were. They
+    /// must be told to the engine as drained, so that it knows of the room.
+    pub(super) fn take_back(&self) -> u32 {
+        let mut queue = self.shared.queue.lock();
+        queue.bytes = 0;
+        let taken = std::mem::take(&mut queue.items);
+        u32::try_from(taken.len()).unwrap_or(u32::MAX)
+    }
+
     /// How many deliveries the connection took since the last call.
     pub(super) fn take_drained(&self) -> u32 {
         self.shared.drained.swap(0, Ordering::AcqRel)

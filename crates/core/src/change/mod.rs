@@ -15,6 +15,7 @@ mod create_topic;
 mod delete_namespace;
 mod delete_subscription;
 mod delete_topic;
+mod set_dispatch_config;
 mod set_failure_policy;
 mod start_incarnation;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use create_topic::{CreateTopic, PARTITIONS_MAX, SCHEMA_SUBJECT_LEN_MAX};
 pub use delete_namespace::DeleteNamespace;
 pub use delete_subscription::DeleteSubscription;
 pub use delete_topic::DeleteTopic;
+pub use set_dispatch_config::{SetDispatchConfig, UNACKED_MESSAGES_MAX};
 pub use set_failure_policy::SetFailurePolicy;
 pub use start_incarnation::StartIncarnation;
 
@@ -37,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The highest format level that this version can apply.
-pub const LEVEL: u32 = 1;
+pub const LEVEL: u32 = 2;
 
 /// What the proposer stamped on a command, so that nobody reads a clock while applying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +113,8 @@ pub enum Change {
     DeleteSubscription(DeleteSubscription),
     /// Says what a subscription does with failures.
     SetFailurePolicy(SetFailurePolicy),
+    /// Says how many deliveries of a subscription may be unsettled. Level 2.
+    SetDispatchConfig(SetDispatchConfig),
     /// Numbers the start of a process.
     StartIncarnation(StartIncarnation),
 }
@@ -127,6 +131,7 @@ impl Change {
             | Change::DeleteSubscription(_)
             | Change::SetFailurePolicy(_)
             | Change::StartIncarnation(_) => 1,
+            Change::SetDispatchConfig(_) => 2,
         }
     }
 
@@ -140,6 +145,7 @@ impl Change {
             Change::AttachConsumer(_) => attach_consumer::OUTCOMES,
             Change::DeleteSubscription(_) => delete_subscription::OUTCOMES,
             Change::SetFailurePolicy(_) => set_failure_policy::OUTCOMES,
+            Change::SetDispatchConfig(_) => set_dispatch_config::OUTCOMES,
             Change::StartIncarnation(_) => start_incarnation::OUTCOMES,
         }
     }
@@ -155,6 +161,7 @@ impl Change {
             Change::AttachConsumer(change) => change.apply(catalog, stamp),
             Change::DeleteSubscription(change) => change.apply(catalog, stamp),
             Change::SetFailurePolicy(change) => change.apply(catalog, stamp),
+            Change::SetDispatchConfig(change) => change.apply(catalog, stamp),
             Change::StartIncarnation(change) => change.apply(catalog, stamp),
         }
     }
@@ -178,6 +185,7 @@ change_from!(
     AttachConsumer,
     DeleteSubscription,
     SetFailurePolicy,
+    SetDispatchConfig,
     StartIncarnation
 );
 
@@ -226,6 +234,12 @@ pub enum Outcome {
     /// The failure policy is set on the topic, or on all its partitions.
     FailurePolicySet {
         /// The topic, or its partitions in order.
+        topics: Vec<TopicRef>,
+    },
+    /// The dispatch config is set on the topic, or on those of its partitions that have the
+    /// subscription.
+    DispatchConfigSet {
+        /// The topic, or these partitions in order.
         topics: Vec<TopicRef>,
     },
     /// The process start has a number.

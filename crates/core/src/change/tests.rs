@@ -65,6 +65,10 @@ fn set(name: &str, policy: FailurePolicy) -> SetFailurePolicy {
     SetFailurePolicy { topic: topic(name), subscription: subscription("s"), policy }
 }
 
+fn window(name: &str, max_unacked_messages: u32) -> SetDispatchConfig {
+    SetDispatchConfig { topic: topic(name), subscription: subscription("s"), max_unacked_messages }
+}
+
 fn delete(name: &str) -> DeleteTopic {
     DeleteTopic { name: topic(name) }
 }
@@ -286,6 +290,25 @@ fn policy_rows() -> Vec<Row> {
     ]
 }
 
+fn dispatch_rows() -> Vec<Row> {
+    let t = "/default/t";
+    let parted = CreateTopic { partitions: Some(2), ..create(t) };
+    let there = || vec![create(t).into(), attach(1, "s", "c").into()];
+    vec![
+        ("set", there(), window(t, 10).into()),
+        ("set on partitions", vec![parted.into(), attach(2, "s", "c").into()], window(t, 1).into()),
+        ("unknown topic: not_found", vec![], window(t, 10).into()),
+        ("unknown subscription: not_found", vec![create(t).into()], window(t, 10).into()),
+        (
+            "not reliable: precondition",
+            vec![implicit(t).into(), attach(1, "s", "c").into()],
+            window(t, 10).into(),
+        ),
+        ("window: invalid", there(), window(t, 0).into()),
+        ("window: invalid", there(), window(t, UNACKED_MESSAGES_MAX + 1).into()),
+    ]
+}
+
 fn rows() -> Vec<Row> {
     let started = ("started", vec![StartIncarnation {}.into()], StartIncarnation {}.into());
     [
@@ -295,6 +318,7 @@ fn rows() -> Vec<Row> {
         attach_rows(),
         subscription_rows(),
         policy_rows(),
+        dispatch_rows(),
         vec![started],
     ]
     .concat()
@@ -350,6 +374,7 @@ fn samples() -> Vec<Change> {
         unsubscribe("/agents/tasks").into(),
         set("/agents/tasks", dead_letter_to("/agents/tasks-dlq")).into(),
         StartIncarnation {}.into(),
+        window("/agents/tasks", 256).into(),
     ]
 }
 
@@ -371,9 +396,9 @@ fn the_stored_form_of_each_change_is_pinned() {
 #[test]
 fn a_command_that_cannot_be_read_says_what_is_needed() {
     let refusal = |stored: Value| Command::decode(&stored).expect_err("unreadable").message;
-    expect!["catalog command needs level 2, this version of danube knows level 1; start a version that knows level 2"]
-        .assert_eq(&refusal(serde_json::json!({"level": 2, "change": {"fly": {}}})));
-    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 1: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `start_incarnation`; it is damaged or a version of the same level differs"]
+    expect!["catalog command needs level 3, this version of danube knows level 2; start a version that knows level 3"]
+        .assert_eq(&refusal(serde_json::json!({"level": 3, "change": {"fly": {}}})));
+    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 2: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`; it is damaged or a version of the same level differs"]
         .assert_eq(&refusal(
             serde_json::json!({"level": 1, "stamp": {"at": 1}, "change": {"fly": {}}}),
         ));
@@ -385,7 +410,8 @@ fn a_command_that_cannot_be_read_says_what_is_needed() {
     assert!(refusal(stored).contains("unknown field `twice`"));
 
     let mut catalog = Catalog::default();
-    let command = Command { level: 2, ..Command::new(StartIncarnation {}.into(), WallMs(1)) };
+    let command =
+        Command { level: LEVEL + 1, ..Command::new(StartIncarnation {}.into(), WallMs(1)) };
     assert!(catalog.apply(&command).is_err());
     assert_eq!(catalog, Catalog::default());
 }

@@ -2,6 +2,7 @@
 //!
 //! Law: a message is exactly one line, whatever its payload, and the JSON line loses nothing.
 
+use danube_ops::view::{self, base64, one_line};
 use danube_wire::proto::danube::StreamMessage;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -29,10 +30,7 @@ pub fn text(message: &StreamMessage) -> String {
 /// `encoding`, which is `text` or `base64`.
 pub fn json(message: &StreamMessage) -> Value {
     let (topic, offset) = position(message);
-    let (payload, encoding) = match std::str::from_utf8(&message.payload) {
-        Ok(payload) => (payload.to_owned(), "text"),
-        Err(_) => (base64(&message.payload), "base64"),
-    };
+    let (payload, encoding) = view::payload(&message.payload);
     json!({
         "topic": topic,
         "offset": offset,
@@ -47,34 +45,6 @@ pub fn json(message: &StreamMessage) -> Value {
 
 fn position(message: &StreamMessage) -> (&str, u64) {
     message.msg_id.as_ref().map_or(("", 0), |id| (&id.topic_name, id.topic_offset))
-}
-
-/// Control characters escaped, all else as it is.
-fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => line.extend(c.escape_default()),
-            false => line.push(c),
-        }
-    }
-    line
-}
-
-/// Base64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for sextet in 0..4 {
-            let index = (group >> (18 - 6 * sextet)) & 0x3f;
-            let present = sextet as usize <= chunk.len();
-            text.push(if present { char::from(ALPHABET[index as usize]) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -112,13 +82,5 @@ mod tests {
     fn json_loses_nothing() {
         expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"text","key":"user-1","offset":7,"payload":"two\nlines","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(b"two\nlines")).to_string());
         expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"base64","key":"user-1","offset":7,"payload":"/wA=","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(&[0xff, 0x00])).to_string());
-    }
-
-    /// The vectors of RFC 4648, section 10.
-    #[test]
-    fn base64_matches_its_published_vectors() {
-        let encoded: Vec<String> =
-            ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|s| base64(s.as_bytes())).into();
-        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
     }
 }

@@ -7,26 +7,17 @@
 
 use super::{
     ATTRIBUTES, ENTRY_KEY, ENTRY_VALUE, HEADER_LEN, PAYLOAD, PRODUCER_NAME, PUBLISH_TIME,
-    REQUEST_ID, ROUTING_KEY, SCHEMA_ID, SCHEMA_VERSION, VERSION,
+    REQUEST_ID, ROUTING_KEY, SCHEMA_ID, SCHEMA_VERSION, VERSION, header,
 };
 use crate::proto::danube::StreamMessage;
 use crate::protobuf;
 use bytes::{BufMut, Bytes, BytesMut};
 use danube_core::ProducerId;
 
-/// Attributes that only the broker may set, so that nobody can forge where a message has been.
-const RESERVED_PREFIXES: [&str; 4] = ["x-original-", "x-delivery-", "x-poison-", "x-failure-"];
-const RESERVED_TASK_PATH: &str = "x-task-path";
-
-/// Whether `key` is an attribute that the broker strips from what clients publish.
-pub fn is_reserved_attribute(key: &str) -> bool {
-    key == RESERVED_TASK_PATH || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
-}
-
 /// The record of a message that a client published: reserved attributes are stripped, `msg_id`
 /// and `subscription_name` left out. The payload is copied once.
 pub fn encode(producer_id: ProducerId, message: &StreamMessage) -> Bytes {
-    write(producer_id, message, |key| !is_reserved_attribute(key))
+    write(producer_id, message, |key| !header::is_reserved(key))
 }
 
 /// The record of a message that the broker itself made, such as a dead-letter copy: as
@@ -38,7 +29,7 @@ pub fn encode_trusted(producer_id: ProducerId, message: &StreamMessage) -> Bytes
 /// Bytes that the message in the record of `message` takes when reserved attributes are stripped;
 /// the record itself is [`HEADER_LEN`] longer.
 pub fn body_len(message: &StreamMessage) -> usize {
-    message_len(message, |key| !is_reserved_attribute(key))
+    message_len(message, |key| !header::is_reserved(key))
 }
 
 /// Length of a number field that is left out when 0.

@@ -135,6 +135,24 @@ impl Dispatch for FanoutTopic {
     /// The catalog refuses a failure policy where nothing can fail.
     fn set_policy(&mut self, _: Tick, _: &SubscriptionName, _: FailurePolicy) {}
 
+    /// The catalog refuses a window where nothing waits for an ack.
+    fn set_window(&mut self, _: Tick, _: &SubscriptionName, _: u32) {}
+
+    /// Nothing is kept that one could go back to.
+    fn seek(
+        &mut self,
+        _: Tick,
+        _: &SubscriptionName,
+        _: Offset,
+        reply: Reply<()>,
+    ) -> Option<Offset> {
+        let _ = reply.send(Err(Fault::precondition(format!(
+            "topic `{}` is NonReliable: its messages are not kept, so no cursor can be put",
+            self.topic.name
+        ))));
+        None
+    }
+
     fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault) {
         if let Some(mut known) = self.subscriptions.remove(subscription) {
             known.end_streams(fault);

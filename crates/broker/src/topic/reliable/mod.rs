@@ -286,6 +286,27 @@ impl Dispatch for ReliableTopic {
         self.with(now, subscription, |known, turn| known.set_policy(turn, policy));
     }
 
+    fn set_window(&mut self, now: Tick, subscription: &SubscriptionName, window_max: u32) {
+        self.with(now, subscription, |known, turn| known.set_window(turn, window_max));
+    }
+
+    fn seek(
+        &mut self,
+        now: Tick,
+        subscription: &SubscriptionName,
+        to: Offset,
+        reply: Reply<()>,
+    ) -> Option<Offset> {
+        let old = self.with(now, subscription, |known, turn| known.seek(turn, to));
+        match old {
+            Some(_) => self.progress.settled.push(reply),
+            None => {
+                let _ = reply.send(Err(self.topic.no_subscription(subscription)));
+            }
+        }
+        old
+    }
+
     fn remove(&mut self, subscription: &SubscriptionName, fault: &Fault) {
         if let Some(mut known) = self.subscriptions.remove(subscription) {
             self.names.remove(&known.id);

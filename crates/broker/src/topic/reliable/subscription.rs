@@ -21,7 +21,7 @@ use danube_core::{
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::{Delivery, Envelope};
 use danube_wire::record::Record;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -60,6 +60,9 @@ pub(super) struct ReliableSubscription {
     absent: HashMap<ConsumerId, Tick>,
     bodies: BTreeMap<Offset, Record>,
     body_bytes: usize,
+    /// Messages of which a dead-letter copy may be there though nobody has said so: those that
+    /// failed before the last restart, and those whose copy came to an unknown end.
+    suspects: BTreeSet<Offset>,
     /// A fetch that waits for the byte budget.
     deferred_fetch: Option<(Offset, u32)>,
     envelope: Arc<Envelope>,
@@ -84,6 +87,7 @@ impl ReliableSubscription {
             .max(1);
         let progress = log.subscription(record.id, record.start);
         let config = config(record.kind, policy.clone(), window_max);
+        let suspects = progress.failures().map(|(offset, _)| offset).collect();
         ReliableSubscription {
             id: record.id,
             name: name.clone(),
@@ -95,6 +99,7 @@ impl ReliableSubscription {
             absent: HashMap::new(),
             bodies: BTreeMap::new(),
             body_bytes: 0,
+            suspects,
             deferred_fetch: None,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
@@ -144,6 +149,8 @@ impl ReliableSubscription {
         self.deferred_fetch = None;
         let config = config(kind, self.policy.clone(), self.window_max);
         let progress = self.engine.progress().clone();
+        // A copy may be under way for the engine that is gone.
+        self.suspects = progress.failures().map(|(offset, _)| offset).collect();
         self.engine = Subscription::new(config, progress, turn.log.bounds().next);
     }
 
@@ -230,6 +237,7 @@ impl ReliableSubscription {
             Ok(()) => self.step(turn, Event::DeadLettered { offset }),
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
+                self.suspects.insert(offset);
                 self.step(turn, Event::DeadLetterFailed { offset, reason: fault.message });
             }
         }
@@ -238,6 +246,30 @@ impl ReliableSubscription {
     pub(super) fn set_policy(&mut self, turn: &mut Turn<'_>, policy: FailurePolicy) {
         self.policy = policy.clone();
         self.step(turn, Event::PolicyChanged(policy));
+    }
+
+    pub(super) fn set_window(&mut self, turn: &mut Turn<'_>, window_max: u32) {
+        self.window_max = window_max;
+        self.step(turn, Event::WindowChanged(window_max));
+    }
+
+    /// Puts the cursor; answers where it was. What waits in the streams is void for the engine and
+    /// must not reach a client after this, so it is taken back, and its room given back.
+    pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
+        let old = self.engine.progress().cursor();
+        let taken_back: Vec<(ConsumerId, u32)> =
+            self.streams.iter().map(|(id, queue)| (*id, queue.take_back())).collect();
+        // Attempts restart: what fails after this is another failure, with a copy of its own.
+        self.suspects.clear();
+        self.step(turn, Event::Seek { to });
+        for (consumer, count) in taken_back {
+            // What the connection took just before is told by its own signal, in this turn or the
+            // next; all of it is void, so only the sum matters.
+            if count > 0 {
+                self.step(turn, Event::Drained { consumer, count });
+            }
+        }
+        old
     }
 
     pub(super) fn next_deadline(&self) -> Option<Tick> {
@@ -342,6 +374,7 @@ impl ReliableSubscription {
     }
 
     fn release(&mut self, turn: &mut Turn<'_>, offset: Offset) {
+        self.suspects.remove(&offset);
         if let Some(body) = self.bodies.remove(&offset) {
             self.body_bytes -= body.bytes().len();
         }
@@ -370,6 +403,7 @@ impl ReliableSubscription {
             offset,
             attempt,
             reason,
+            is_suspect: self.suspects.contains(&offset),
         };
         let target = self.policy.dead_letter_topic.clone();
         let (completions, subscription) = (turn.completions.clone(), self.id);

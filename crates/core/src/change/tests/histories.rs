@@ -82,6 +82,12 @@ fn any_change() -> impl Strategy<Value = Change> {
         2 => any_topic().prop_map(|name| DeleteTopic { name }.into()),
         1 => (any_topic(), any_subscription())
             .prop_map(|(topic, subscription)| DeleteSubscription { topic, subscription }.into()),
+        1 => (any_topic(), any_subscription(), 0_u32..3).prop_map(
+            |(topic, subscription, max)| {
+                let max_unacked_messages = max * (UNACKED_MESSAGES_MAX - 1);
+                SetDispatchConfig { topic, subscription, max_unacked_messages }.into()
+            },
+        ),
         1 => any_namespace().prop_map(|name| CreateNamespace { name }.into()),
         1 => any_namespace().prop_map(|name| DeleteNamespace { name }.into()),
         1 => Just(StartIncarnation {}.into()),
@@ -127,6 +133,8 @@ fn check_invariants(catalog: &Catalog) {
             assert_eq!(record.failure_policy.is_some(), topic.delivery == Delivery::Reliable);
             let root = format!("/topics{name}/subscriptions/{subscription}");
             assert!(catalog.document(&root).is_some());
+            let config = catalog.document(&format!("{root}/dispatch_config"));
+            assert_eq!(config.is_some(), record.max_unacked_messages.is_some());
             let policy = catalog.document(&format!("{root}/failure_policy"));
             assert_eq!(policy.is_some(), record.failure_policy.is_some());
         }

@@ -1,0 +1,429 @@
+//! Publish dead letters again: one batch of a replay.
+//!
+//! The caller drives a replay call by call; what was done is remembered here. Each letter that was
+//! published again is noted in the journal of the dead-letter topic, as progress of a subscription
+//! with a number that the catalog never gives. So a replay that is cut short goes on where it was,
+//! and what a filter passed over stays for another one.
+//!
+//! Law: a letter is noted after its copy is as durable as its new topic promises, never before.
+//! Cut short at any point, at most the batch at hand is published twice.
+
+use crate::context::Context;
+use crate::scan;
+use danube_core::ids::{FNV_OFFSET_BASIS, fnv1a_64};
+use danube_core::name::ProducerName;
+use danube_core::subscription::{Progress, ProgressRecord, Step};
+use danube_core::{
+    Delivery, Fault, Offset, ProducerId, SubscriptionId, SubscriptionName, TopicId, TopicName,
+    WalSyncMode,
+};
+use danube_store::{ReadLimit, TopicLog};
+use danube_wire::proto::control;
+use danube_wire::record::{self, Record, header};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Dead letters of one batch, and their bytes, apart from the first.
+const BATCH_LEN_MAX: u32 = 100;
+const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Dead letters that one call looks at.
+const SCAN_LEN_MAX: u64 = 10_000;
+/// Records and bytes of one read.
+const READ: ReadLimit = ReadLimit { records_max: 256, bytes_max: 1 << 20 };
+/// Whose progress the replayed letters are. The catalog counts from 1.
+const REPLAY: SubscriptionId = SubscriptionId(0);
+/// The name under which the broker publishes replays.
+const PRODUCER: &str = "danube-replay";
+
+/// The dead-letter topics of which a batch is being replayed.
+#[derive(Default)]
+pub(crate) struct Replays {
+    running: Mutex<HashSet<TopicId>>,
+}
+
+/// Keeps others out of one topic's replay until it is dropped.
+struct Claim {
+    context: Arc<Context>,
+    topic: TopicId,
+}
+
+impl Claim {
+    fn take(context: &Arc<Context>, name: &TopicName, topic: TopicId) -> Result<Claim, Fault> {
+        if !context.replays.running.lock().insert(topic) {
+            return Err(Fault::retry(format!(
+                "a batch of `{name}` is being replayed by somebody else; try again in a moment"
+            )));
+        }
+        Ok(Claim { context: Arc::clone(context), topic })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.context.replays.running.lock().remove(&self.topic);
+    }
+}
+
+pub(super) async fn call(
+    context: &Arc<Context>,
+    request: control::ReplayDeadLettersRequest,
+) -> Result<control::ReplayDeadLettersResponse, Fault> {
+    let plan = Plan::parse(context, request)?;
+    // A caller that vanishes drops this call; the batch comes to its end all the same, so that
+    // what was published is noted.
+    let batch = tokio::spawn(plan.run(Arc::clone(context)));
+    batch.await.map_err(|error| Fault::internal(format!("the replay broke off: {error}")))?
+}
+
+/// What one call is to do.
+struct Plan {
+    letters: TopicName,
+    id: TopicId,
+    sync: WalSyncMode,
+    log: TopicLog,
+    /// Where they go instead of where they came from: a topic, or the partitions of one.
+    to: Option<Vec<TopicName>>,
+    subscription: Option<SubscriptionName>,
+    filters: BTreeMap<String, String>,
+    limit: usize,
+    from: Option<Offset>,
+    end: Option<Offset>,
+    dry_run: bool,
+    again: bool,
+}
+
+impl Plan {
+    fn parse(
+        context: &Arc<Context>,
+        request: control::ReplayDeadLettersRequest,
+    ) -> Result<Plan, Fault> {
+        let letters = TopicName::parse(&request.name)?;
+        let view = context.meta.view();
+        let Some(topic) = view.topic(&letters) else {
+            // Says that there is none, or else it is the name of several.
+            super::partitions(context, &letters)?;
+            return Err(Fault::precondition(format!(
+                "topic `{letters}` has partitions; replay them one by one"
+            )));
+        };
+        let to = request.to.as_deref().map(TopicName::parse).transpose()?;
+        let to = to.map(|to| super::partitions(context, &to)).transpose()?;
+        if to.as_ref().is_some_and(|to| to.contains(&letters)) {
+            return Err(Fault::invalid(format!(
+                "the dead letters of `{letters}` cannot be replayed to `{letters}`; name another \
+                 topic"
+            )));
+        }
+        let subscription = request.subscription.as_deref();
+        Ok(Plan {
+            id: topic.id,
+            sync: topic.wal_sync_mode(),
+            log: scan::log_of(context, &letters, topic)?,
+            letters,
+            to,
+            subscription: subscription.map(SubscriptionName::parse).transpose()?,
+            filters: request.filters.into_iter().collect(),
+            limit: request.limit.clamp(1, BATCH_LEN_MAX) as usize,
+            from: request.from.map(Offset),
+            end: request.end.map(Offset),
+            dry_run: request.dry_run,
+            again: request.again,
+        })
+    }
+
+    async fn run(self, context: Arc<Context>) -> Result<control::ReplayDeadLettersResponse, Fault> {
+        let _claim = match self.dry_run {
+            true => None,
+            false => Some(Claim::take(&context, &self.letters, self.id)?),
+        };
+        let done = self.done().await?;
+        let mut batch = self.gather(&context, &done).await?;
+        if !self.dry_run {
+            self.publish(&context, &mut batch.letters).await;
+            self.note(&batch.letters).await?;
+        }
+        let letters = batch.letters.into_iter().map(|letter| letter.told).collect();
+        Ok(control::ReplayDeadLettersResponse { letters, ..batch.answer })
+    }
+
+    /// What was replayed before. Beginning again forgets it, once, so that a replay which is cut
+    /// short can go on like any other.
+    async fn done(&self) -> Result<Progress, Fault> {
+        match (self.again, self.dry_run, self.from) {
+            (true, true, _) => Ok(Progress::default()),
+            (true, false, None) => {
+                self.record(vec![Step::Moved { cursor: Offset(0) }]).await?;
+                Ok(Progress::default())
+            }
+            _ => Ok(self.log.subscription(REPLAY, Offset(0))),
+        }
+    }
+
+    /// Reads on until the batch is full or the end is reached.
+    async fn gather(&self, context: &Arc<Context>, done: &Progress) -> Result<Batch, Fault> {
+        let bounds = self.log.bounds();
+        let end = self.end.unwrap_or(bounds.next).min(bounds.next);
+        let first = self.from.unwrap_or_default().max(bounds.start);
+        let mut batch = Batch::default();
+        let (mut next, mut bytes) = (first, 0);
+        'full: while next < end && next.0 - first.0 < SCAN_LEN_MAX {
+            let read = scan::read(&self.log, next, READ).await?;
+            if read.records.is_empty() {
+                next = end;
+                break;
+            }
+            for (offset, stored) in read.records {
+                if offset >= end || batch.letters.len() >= self.limit {
+                    next = offset;
+                    break 'full;
+                }
+                if done.is_finished(offset) {
+                    batch.answer.replayed_before += 1;
+                    continue;
+                }
+                let len = stored.len();
+                match Letter::read(self, context, offset, stored) {
+                    None => batch.answer.not_matching += 1,
+                    Some(_) if bytes + len > BATCH_BYTES_MAX && !batch.letters.is_empty() => {
+                        next = offset;
+                        break 'full;
+                    }
+                    Some(letter) => {
+                        bytes += len;
+                        batch.letters.push(letter);
+                    }
+                }
+            }
+            next = read.next;
+        }
+        batch.answer.next = next.min(end).0;
+        batch.answer.end = end.0;
+        Ok(batch)
+    }
+
+    /// Whether this letter is wanted.
+    fn takes(&self, record: &Record) -> bool {
+        let from = record.attribute(header::ORIGINAL_SUBSCRIPTION);
+        self.subscription.as_ref().is_none_or(|wanted| from == Some(wanted.as_str()))
+            && self.filters.iter().all(|(key, value)| record.attribute(key) == Some(value.as_str()))
+    }
+
+    /// Where a letter goes.
+    fn target(
+        &self,
+        context: &Context,
+        record: &Record,
+        offset: Offset,
+    ) -> Result<TopicName, Fault> {
+        let name = match &self.to {
+            Some(partitions) => {
+                // As clients do: the key says which partition, and without one they take turns.
+                let turn = match record.routing_key() {
+                    Some(key) => fnv1a_64(FNV_OFFSET_BASIS, key.as_bytes()),
+                    None => offset.0,
+                };
+                let count = partitions.len() as u64;
+                partitions[usize::try_from(turn % count).unwrap_or(0)].clone()
+            }
+            None => {
+                let origin = record.attribute(header::ORIGINAL_TOPIC).ok_or_else(|| {
+                    Fault::precondition(format!(
+                        "it has no `{}`, so it is not known where it came from; name a topic with \
+                         --to",
+                        header::ORIGINAL_TOPIC
+                    ))
+                })?;
+                TopicName::parse(origin)?
+            }
+        };
+        match context.meta.view().topic(&name).map(|topic| topic.delivery) {
+            Some(Delivery::Reliable) => Ok(name),
+            Some(Delivery::NonReliable) => Err(Fault::precondition(format!(
+                "topic `{name}` is NonReliable and might lose it; name a Reliable one with --to"
+            ))),
+            None => Err(Fault::not_found(format!(
+                "topic `{name}` does not exist; create it, or name another with --to"
+            ))),
+        }
+    }
+
+    /// Publishes the batch in its order and waits for all of it.
+    async fn publish(&self, context: &Arc<Context>, letters: &mut [Letter]) {
+        let publishes = letters.iter().map(|letter| letter.publish(context));
+        let outcomes = futures::future::join_all(publishes).await;
+        for (letter, outcome) in letters.iter_mut().zip(outcomes) {
+            if let Err(fault) = outcome {
+                letter.told.error = Some(fault.message);
+            }
+        }
+    }
+
+    /// Notes which letters were published.
+    async fn note(&self, letters: &[Letter]) -> Result<(), Fault> {
+        let published = letters.iter().filter(|letter| letter.told.error.is_none());
+        let offsets = published.map(|letter| Offset(letter.told.offset));
+        self.record(offsets.map(|first| Step::Finished { first, end: first.next() }).collect())
+            .await
+    }
+
+    async fn record(&self, steps: Vec<Step>) -> Result<(), Fault> {
+        let (answer, recorded) = oneshot::channel();
+        let progress = |step| ProgressRecord { subscription: REPLAY, step };
+        self.log.record(steps.into_iter().map(progress).collect(), self.sync, move |result| {
+            let _ = answer.send(result);
+        });
+        let recorded = recorded.await.map_err(|_| Fault::retry("the log is closing; try again"))?;
+        recorded.map_err(|error| {
+            Fault::new(
+                error.kind(),
+                format!(
+                    "it cannot be noted what was replayed of `{}`, so it will be replayed once \
+                     more: {error}",
+                    self.letters
+                ),
+            )
+        })
+    }
+}
+
+/// What one call found to do.
+#[derive(Default)]
+struct Batch {
+    letters: Vec<Letter>,
+    answer: control::ReplayDeadLettersResponse,
+}
+
+/// A dead letter that is to be published again, and what is told of it.
+struct Letter {
+    told: control::ReplayedLetter,
+    /// The topic and the record to publish there; `None` when it cannot be.
+    publish: Option<(TopicName, Replayed)>,
+}
+
+impl Letter {
+    /// `None` when it is not wanted.
+    fn read(
+        plan: &Plan,
+        context: &Arc<Context>,
+        offset: Offset,
+        stored: bytes::Bytes,
+    ) -> Option<Letter> {
+        let mut told =
+            control::ReplayedLetter { offset: offset.0, ..control::ReplayedLetter::default() };
+        let record = match Record::parse(stored) {
+            Ok(record) => record,
+            Err(error) => {
+                told.error = Some(format!("it cannot be read: {error}"));
+                return Some(Letter { told, publish: None });
+            }
+        };
+        if !plan.takes(&record) {
+            return None;
+        }
+        let owned = |key| record.attribute(key).map(str::to_owned);
+        let replayed = Replayed::of(&record, &plan.letters, offset);
+        told.key = record.routing_key().map(str::to_owned);
+        told.subscription = owned(header::ORIGINAL_SUBSCRIPTION);
+        told.reason = owned(header::FAILURE_REASON);
+        told.replay_count = replayed.count;
+        match plan.target(context, &record, offset) {
+            Ok(to) => {
+                told.to = to.to_string();
+                Some(Letter { told, publish: Some((to, replayed)) })
+            }
+            Err(fault) => {
+                told.error = Some(fault.message);
+                Some(Letter { told, publish: None })
+            }
+        }
+    }
+
+    async fn publish(&self, context: &Arc<Context>) -> Result<(), Fault> {
+        // One that cannot be published has said why.
+        let Some((to, replayed)) = &self.publish else { return Ok(()) };
+        let handle = context.topics.get(context, to)?;
+        let producer = ProducerId::derive(handle.identity().id, PRODUCER);
+        let record = record::encode_trusted(producer, &replayed.message);
+        let name = ProducerName::parse(PRODUCER).expect("a well-formed name");
+        handle.publish(context, producer, name, record).await.map(|_| ())
+    }
+}
+
+/// The message that a dead letter becomes.
+struct Replayed {
+    message: danube_wire::proto::danube::StreamMessage,
+    count: u32,
+}
+
+impl Replayed {
+    /// What it says of its origin stays, what it says of its failure goes, and everything that its
+    /// producer gave it is as it was.
+    fn of(record: &Record, letters: &TopicName, offset: Offset) -> Replayed {
+        let mut message = record.to_message(letters, "", offset, None);
+        let attributes = &mut message.attributes;
+        for gone in [header::POISON_POLICY, header::DELIVERY_ATTEMPT, header::FAILURE_REASON] {
+            attributes.remove(gone);
+        }
+        let before = attributes.get(header::REPLAY_COUNT).and_then(|count| count.parse().ok());
+        let count = before.unwrap_or(0_u32).saturating_add(1);
+        attributes.insert(header::REPLAY_COUNT.to_owned(), count.to_string());
+        attributes.insert(header::REPLAYED_FROM.to_owned(), letters.to_string());
+        Replayed { message, count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use danube_wire::proto::danube::StreamMessage;
+
+    fn letter(attributes: &[(&str, &str)]) -> Record {
+        let attributes =
+            attributes.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let message = StreamMessage {
+            payload: "p".into(),
+            publish_time: 7,
+            producer_name: "maker".into(),
+            attributes,
+            schema_id: Some(3),
+            schema_version: Some(2),
+            routing_key: Some("k".into()),
+            ..StreamMessage::default()
+        };
+        Record::parse(record::encode_trusted(ProducerId(1), &message)).expect("our own")
+    }
+
+    #[test]
+    fn a_replay_keeps_the_origin_counts_and_forgets_the_failure() {
+        let letters = TopicName::parse("/default/jobs-dlq").expect("well formed");
+        let first = letter(&[
+            ("colour", "blue"),
+            ("x-original-topic", "/default/jobs"),
+            ("x-original-topic-offset", "5"),
+            ("x-poison-policy", "dead_letter"),
+            ("x-delivery-attempt", "6"),
+            ("x-failure-reason", "broken"),
+        ]);
+        let replayed = Replayed::of(&first, &letters, Offset(0));
+        let attributes: Vec<(&str, &str)> =
+            replayed.message.attributes.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(
+            attributes,
+            [
+                ("colour", "blue"),
+                ("x-original-topic", "/default/jobs"),
+                ("x-original-topic-offset", "5"),
+                ("x-replay-count", "1"),
+                ("x-replayed-from", "/default/jobs-dlq"),
+            ]
+        );
+        let kept = &replayed.message;
+        assert_eq!((kept.schema_id, kept.schema_version), (Some(3), Some(2)));
+        assert_eq!(kept.routing_key.as_deref(), Some("k"));
+        assert_eq!((kept.publish_time, kept.producer_name.as_str()), (7, "maker"));
+        let again = Replayed::of(&letter(&[("x-replay-count", "4")]), &letters, Offset(0));
+        assert_eq!(again.count, 5);
+    }
+}

@@ -1,0 +1,57 @@
+//! `topics get-failure-policy`.
+
+use super::failure_policy::{Policy, current};
+use crate::args::SubscriptionArg;
+use crate::channel;
+use crate::error::OpError;
+use crate::operation::{Effect, Operation, Output, Permission, Spec};
+use crate::session::Session;
+use danube_core::{SubscriptionName, TopicName};
+use serde::{Deserialize, Serialize};
+
+/// Print what a subscription does with failures
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub struct GetFailurePolicy {
+    #[command(flatten)]
+    #[serde(flatten)]
+    subscription: SubscriptionArg,
+}
+
+/// The policy; none where nothing can fail.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Found {
+    policy: Option<Policy>,
+    #[serde(skip)]
+    asked: (TopicName, SubscriptionName),
+}
+
+impl Operation for GetFailurePolicy {
+    type Output = Found;
+    const SPEC: Spec = Spec {
+        path: ("topics", "get-failure-policy"),
+        permission: Permission::Lookup,
+        effect: Effect::Read,
+        example: "/default/agent-jobs -s worker-pool",
+    };
+
+    async fn run(self, session: &Session) -> Result<Found, OpError> {
+        let (topic, subscription) = self.subscription.names()?;
+        let wire = current(&topic, &subscription, session).await?.map_err(|status| {
+            let doing = format!("failure policy of `{subscription}` on `{topic}` cannot be read");
+            channel::error(&doing, &status)
+        })?;
+        let policy = wire.map(|wire| Policy::of(&topic, &subscription, &wire));
+        Ok(Found { policy, asked: (topic, subscription) })
+    }
+}
+
+impl Output for Found {
+    fn text(&self) -> String {
+        let (topic, subscription) = &self.asked;
+        self.policy.as_ref().map_or_else(
+            || format!("Topic: {topic}\nSubscription: {subscription}\nFailure Policy: None"),
+            Output::text,
+        )
+    }
+}
