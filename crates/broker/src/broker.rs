@@ -14,7 +14,9 @@ use crate::context::Context;
 use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
-use danube_core::change::{Change, CreateNamespace, Outcome, StartIncarnation};
+use danube_core::change::{
+    Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
+};
 use danube_core::{Fault, FaultKind, Incarnation, NamespaceName};
 use danube_meta::{Meta, MetaError, MetaOptions};
 use danube_store::{CloseError, OpenError, RecoveryProgress, Store, StoreOptions};
@@ -197,6 +199,12 @@ impl Broker {
         });
     }
 
+    /// What its parts share, for tests that ask without a network.
+    #[cfg(test)]
+    pub(crate) fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
+    }
+
     /// Where this broker listens.
     pub fn addresses(&self) -> Addresses {
         self.context.addresses()
@@ -265,9 +273,9 @@ async fn bind(
 
 fn check(options: &BrokerOptions) -> Result<(), StartError> {
     let window = options.dispatch.max_unacked_messages;
-    if !(1..=10_000).contains(&window) {
+    if !(1..=UNACKED_MESSAGES_MAX).contains(&window) {
         return Err(StartError::Options(format!(
-            "dispatch.max_unacked_messages is {window}; it can be 1 to 10000"
+            "dispatch.max_unacked_messages is {window}; it can be 1 to {UNACKED_MESSAGES_MAX}"
         )));
     }
     if options.policies.max_message_size == 0 {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!                 danube ──▶ broker ──▶ wire ─┐
-//!                               ├─────▶ store ┼──▶ core
-//!                               └─────▶ meta ─┘        xtask (alone)
+//!                    │          ├─────▶ store ┼──▶ core
+//!                    │          └─────▶ meta ─┘        xtask (alone)
+//!                    └─────▶ ops ──▶ wire, core
 //! ```
 
 use super::{Finding, House};
@@ -32,9 +33,17 @@ const TABLE: &[Row] = &[
         ours: &["danube-core", "danube-wire", "danube-store", "danube-meta"],
         others: None,
     },
+    Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
     Row {
         name: "danube",
-        ours: &["danube-core", "danube-wire", "danube-store", "danube-meta", "danube-broker"],
+        ours: &[
+            "danube-core",
+            "danube-wire",
+            "danube-store",
+            "danube-meta",
+            "danube-broker",
+            "danube-ops",
+        ],
         others: None,
     },
     Row { name: "xtask", ours: &[], others: None },

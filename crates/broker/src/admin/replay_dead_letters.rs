@@ -5,6 +5,9 @@
 //! with a number that the catalog never gives. So a replay that is cut short goes on where it was,
 //! and what a filter passed over stays for another one.
 //!
+//! The end is remembered too, until it is reached: what comes back while a replay runs is not taken
+//! for one of its letters, also when the replay is cut short and goes on later.
+//!
 //! Law: a letter is noted after its copy is as durable as its new topic promises, never before.
 //! Cut short at any point, at most the batch at hand is published twice.
 
@@ -34,6 +37,9 @@ const SCAN_LEN_MAX: u64 = 10_000;
 const READ: ReadLimit = ReadLimit { records_max: 256, bytes_max: 1 << 20 };
 /// Whose progress the replayed letters are. The catalog counts from 1.
 const REPLAY: SubscriptionId = SubscriptionId(0);
+/// Whose cursor is the end of a replay that has not come to it; 0 when there is none. The catalog
+/// does not give this number either.
+const REPLAY_END: SubscriptionId = SubscriptionId(u32::MAX);
 /// The name under which the broker publishes replays.
 const PRODUCER: &str = "danube-replay";
 
@@ -92,6 +98,7 @@ struct Plan {
     end: Option<Offset>,
     dry_run: bool,
     again: bool,
+    close: bool,
 }
 
 impl Plan {
@@ -130,6 +137,7 @@ impl Plan {
             end: request.end.map(Offset),
             dry_run: request.dry_run,
             again: request.again,
+            close: request.close,
         })
     }
 
@@ -138,33 +146,52 @@ impl Plan {
             true => None,
             false => Some(Claim::take(&context, &self.letters, self.id)?),
         };
-        let done = self.done().await?;
-        let mut batch = self.gather(&context, &done).await?;
+        if self.close {
+            self.record(vec![(REPLAY_END, Step::Moved { cursor: Offset(0) })]).await?;
+            return Ok(control::ReplayDeadLettersResponse::default());
+        }
+        let (done, end) = self.begin().await?;
+        let mut batch = self.gather(&context, &done, end).await?;
         if !self.dry_run {
             self.publish(&context, &mut batch.letters).await;
-            self.note(&batch.letters).await?;
+            self.note(&batch).await?;
         }
         let letters = batch.letters.into_iter().map(|letter| letter.told).collect();
         Ok(control::ReplayDeadLettersResponse { letters, ..batch.answer })
     }
 
-    /// What was replayed before. Beginning again forgets it, once, so that a replay which is cut
-    /// short can go on like any other.
-    async fn done(&self) -> Result<Progress, Fault> {
-        match (self.again, self.dry_run, self.from) {
-            (true, true, _) => Ok(Progress::default()),
-            (true, false, None) => {
-                self.record(vec![Step::Moved { cursor: Offset(0) }]).await?;
-                Ok(Progress::default())
-            }
-            _ => Ok(self.log.subscription(REPLAY, Offset(0))),
+    /// What was replayed before, and the end of this replay. Beginning again forgets it, once, so
+    /// that a replay which is cut short can go on like any other.
+    async fn begin(&self) -> Result<(Progress, End), Fault> {
+        let next = self.log.bounds().next;
+        let known = |id| self.log.subscription(id, Offset(0));
+        if let Some(end) = self.end {
+            let done = if self.again && self.dry_run { Progress::default() } else { known(REPLAY) };
+            return Ok((done, End { at: end.min(next), resumed: false }));
         }
+        let open = known(REPLAY_END).cursor().min(next);
+        if open > Offset(0) && !self.again {
+            return Ok((known(REPLAY), End { at: open, resumed: true }));
+        }
+        if !self.dry_run {
+            let mut steps = vec![(REPLAY_END, Step::Moved { cursor: next })];
+            if self.again {
+                steps.push((REPLAY, Step::Moved { cursor: Offset(0) }));
+            }
+            self.record(steps).await?;
+        }
+        let done = if self.again { Progress::default() } else { known(REPLAY) };
+        Ok((done, End { at: next, resumed: false }))
     }
 
     /// Reads on until the batch is full or the end is reached.
-    async fn gather(&self, context: &Arc<Context>, done: &Progress) -> Result<Batch, Fault> {
+    async fn gather(
+        &self,
+        context: &Arc<Context>,
+        done: &Progress,
+        End { at: end, resumed }: End,
+    ) -> Result<Batch, Fault> {
         let bounds = self.log.bounds();
-        let end = self.end.unwrap_or(bounds.next).min(bounds.next);
         let first = self.from.unwrap_or_default().max(bounds.start);
         let mut batch = Batch::default();
         let (mut next, mut bytes) = (first, 0);
@@ -200,6 +227,8 @@ impl Plan {
         }
         batch.answer.next = next.min(end).0;
         batch.answer.end = end.0;
+        batch.answer.resumed = resumed;
+        batch.answer.later = bounds.next.0.saturating_sub(end.0);
         Ok(batch)
     }
 
@@ -260,17 +289,21 @@ impl Plan {
         }
     }
 
-    /// Notes which letters were published.
-    async fn note(&self, letters: &[Letter]) -> Result<(), Fault> {
-        let published = letters.iter().filter(|letter| letter.told.error.is_none());
+    /// Notes which letters were published, and that the end was reached.
+    async fn note(&self, batch: &Batch) -> Result<(), Fault> {
+        let published = batch.letters.iter().filter(|letter| letter.told.error.is_none());
         let offsets = published.map(|letter| Offset(letter.told.offset));
-        self.record(offsets.map(|first| Step::Finished { first, end: first.next() }).collect())
-            .await
+        let mut steps: Vec<(SubscriptionId, Step)> =
+            offsets.map(|first| (REPLAY, Step::Finished { first, end: first.next() })).collect();
+        if batch.answer.next >= batch.answer.end {
+            steps.push((REPLAY_END, Step::Moved { cursor: Offset(0) }));
+        }
+        self.record(steps).await
     }
 
-    async fn record(&self, steps: Vec<Step>) -> Result<(), Fault> {
+    async fn record(&self, steps: Vec<(SubscriptionId, Step)>) -> Result<(), Fault> {
         let (answer, recorded) = oneshot::channel();
-        let progress = |step| ProgressRecord { subscription: REPLAY, step };
+        let progress = |(subscription, step)| ProgressRecord { subscription, step };
         self.log.record(steps.into_iter().map(progress).collect(), self.sync, move |result| {
             let _ = answer.send(result);
         });
@@ -286,6 +319,14 @@ impl Plan {
             )
         })
     }
+}
+
+/// Where a replay ends.
+#[derive(Clone, Copy)]
+struct End {
+    at: Offset,
+    /// It is that of a replay that was cut short.
+    resumed: bool,
 }
 
 /// What one call found to do.

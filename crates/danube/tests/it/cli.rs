@@ -181,9 +181,23 @@ fn help_of_ctl() {
               help        Print this message or the help of the given subcommand(s)
 
             Options:
-                  --endpoint <URL>  The broker's admin address [env: DANUBE_ADMIN_ENDPOINT=] [default:
-                                    http://127.0.0.1:50051]
-              -h, --help            Print help"#]],
+                  --endpoint <URL>
+                      The broker's admin address
+
+                      [env: DANUBE_ADMIN_ENDPOINT=]
+                      [default: http://127.0.0.1:50051]
+
+                  --output <FORMAT>
+                      How to print the result
+
+                      Possible values:
+                      - table: For people
+                      - json:  For programs
+
+                      [default: table]
+
+              -h, --help
+                      Print help (see a summary with '-h')"#]],
     );
     help(
         &["ctl", "topics"],
@@ -193,21 +207,43 @@ fn help_of_ctl() {
             Usage: danube ctl topics [OPTIONS] <COMMAND>
 
             Commands:
-              create              Create a topic, or all partitions of one
-              describe            Print what a topic is, and where its subscriptions stand
-              list                Print the topics of all namespaces, or of one
-              delete              Delete a topic with all its messages and subscriptions
-              subscriptions       Print the names of a topic's subscriptions
-              unsubscribe         Delete a subscription; its consumers are sent away
-              get-failure-policy  Print what a subscription does with failures
-              set-failure-policy  Change what a subscription does with failures; what is not given stays
-              why                 Print why a subscription does not move
-              help                Print this message or the help of the given subcommand(s)
+              create               Create a topic, or all partitions of one
+              describe             Print what a topic is, and where its subscriptions stand
+              list                 Print the topics of all namespaces, or of one
+              delete               Delete a topic with all its messages and subscriptions
+              subscriptions        Print the names of a topic's subscriptions
+              unsubscribe          Delete a subscription; its consumers are sent away
+              get-failure-policy   Print what a subscription does with failures
+              set-failure-policy   Change what a subscription does with failures; what is not given stays
+              get-dispatch-config  Print how many messages of a subscription may be delivered and not
+                                   acknowledged
+              set-dispatch-config  Set how many messages of a subscription may be delivered and not acknowledged
+              peek                 Print messages of a topic without receiving them; nothing is left behind
+              seek                 Put a subscription's cursor; what was delivered before and is not
+                                   acknowledged is void
+              replay-dlq           Publish dead letters again, to where they came from; run again, it goes on
+                                   where it was
+              why                  Print why a subscription does not move
+              help                 Print this message or the help of the given subcommand(s)
 
             Options:
-                  --endpoint <URL>  The broker's admin address [env: DANUBE_ADMIN_ENDPOINT=] [default:
-                                    http://127.0.0.1:50051]
-              -h, --help            Print help"#]],
+                  --endpoint <URL>
+                      The broker's admin address
+
+                      [env: DANUBE_ADMIN_ENDPOINT=]
+                      [default: http://127.0.0.1:50051]
+
+                  --output <FORMAT>
+                      How to print the result
+
+                      Possible values:
+                      - table: For people
+                      - json:  For programs
+
+                      [default: table]
+
+              -h, --help
+                      Print help (see a summary with '-h')"#]],
     );
     help(
         &["ctl", "topics", "create"],
@@ -234,6 +270,15 @@ fn help_of_ctl() {
 
                   --intent <INTENT>
                       What it is for: realtime, event_stream, task_queue or audit_log, or another name of these
+
+                  --output <FORMAT>
+                      How to print the result
+
+                      Possible values:
+                      - table: For people
+                      - json:  For programs
+
+                      [default: table]
 
                   --partitions <N>
                       Make this many partitions of it
@@ -273,6 +318,15 @@ fn help_of_ctl() {
                       The namespace of a topic that names none
 
                       [default: default]
+
+                  --output <FORMAT>
+                      How to print the result
+
+                      Possible values:
+                      - table: For people
+                      - json:  For programs
+
+                      [default: table]
 
               -s, --subscription <NAME>
                       The subscription

@@ -10,4 +10,5 @@ mod ctl;
 mod harness;
 mod load;
 mod stop;
+mod tools;
 mod wire;

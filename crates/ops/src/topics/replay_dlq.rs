@@ -82,6 +82,10 @@ pub struct Replay {
     replayed_before: u64,
     /// Passed over because they do not match.
     not_matching: u64,
+    /// An earlier replay was cut short, and this one went on to the end of that one.
+    resumed: bool,
+    /// Dead letters that came after that end; the next replay takes them.
+    later: u64,
     /// Those that failed; in a dry run all that would be published.
     letters: Vec<Letter>,
 }
@@ -132,7 +136,11 @@ impl Operation for ReplayDlq {
             };
             let (next, end) = (answer.next, answer.end);
             replay.take(answer);
-            if next >= end || self.limit.is_some_and(|limit| replay.replayed >= limit) {
+            if next >= end {
+                return replay.complete();
+            }
+            if self.limit.is_some_and(|limit| replay.replayed >= limit) {
+                close(&mut control, request).await;
                 return replay.complete();
             }
             (request.from, request.end) = (Some(next), Some(end));
@@ -183,10 +191,21 @@ async fn batch(
     }
 }
 
+/// Lets a replay that did what was asked of it end where it is. When that fails, the next replay
+/// goes on to the end of this one and then says so.
+async fn close(control: &mut ControlClient<Channel>, request: ReplayDeadLettersRequest) {
+    let request = ReplayDeadLettersRequest { close: !request.dry_run, ..request };
+    if request.close {
+        let _ = batch(control, &request).await;
+    }
+}
+
 impl Replay {
     fn take(&mut self, answer: ReplayDeadLettersResponse) {
         self.replayed_before += answer.replayed_before;
         self.not_matching += answer.not_matching;
+        self.resumed |= answer.resumed;
+        self.later = answer.later;
         for letter in answer.letters.into_iter().map(Letter::from) {
             match letter.error {
                 None => self.replayed += 1,
@@ -244,6 +263,17 @@ impl Output for Replay {
             self.replayed, self.topic, self.replayed_before, self.not_matching
         ));
         lines.join("\n")
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match (self.resumed, self.later) {
+            (true, 1..) => vec![format!(
+                "this went on with a replay that was cut short, to the end of that one; {} dead \
+                 letters came after it: run it again for them",
+                self.later
+            )],
+            _ => Vec::new(),
+        }
     }
 
     fn partial(&self) -> Option<String> {

@@ -6,6 +6,8 @@ mod dead_letter;
 mod progress;
 mod publish;
 mod subscription;
+#[cfg(test)]
+mod tests;
 
 use super::TopicIdentity;
 use super::describe::SubscriptionDescription;

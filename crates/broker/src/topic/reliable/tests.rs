@@ -1,0 +1,248 @@
+//! A reliable topic in a whole broker, asked without a network: what a seek takes back, and that a
+//! dead letter has one copy however the broker ends.
+
+use super::*;
+use crate::broker::Broker;
+use crate::clock::Clock;
+use crate::options::BrokerOptions;
+use crate::rpc::Rpc;
+use crate::topic::{StopReason, TopicHandle};
+use danube_core::change::{Change, CreateTopic, SetFailurePolicy};
+use danube_core::subscription::{ProgressRecord, Step};
+use danube_core::{Delivery, Intent, PoisonPolicy, ProducerId, TopicName};
+use danube_wire::proto::danube as proto;
+use danube_wire::record::{Record, header};
+use futures::{FutureExt, StreamExt};
+use proto::consumer_service_server::ConsumerService;
+use std::path::Path;
+use tonic::Request;
+
+const TOPIC: &str = "/default/jobs";
+const DEAD_LETTERS: &str = "/default/jobs-dlq";
+const SUBSCRIPTION: &str = "workers";
+
+struct Fixture {
+    broker: Broker,
+    context: Arc<Context>,
+}
+
+impl Fixture {
+    async fn start(dir: &Path) -> Fixture {
+        let free = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let options = BrokerOptions {
+            data_dir: dir.to_owned(),
+            broker_addr: free,
+            admin_addr: free,
+            http_addr: free,
+            ..BrokerOptions::default()
+        };
+        let broker = Broker::start(options, |_| {}).await.expect("a fresh directory");
+        let context = broker.context();
+        Fixture { broker, context }
+    }
+
+    async fn create(&self, intent: Intent) {
+        self.propose(Change::CreateTopic(CreateTopic {
+            name: topic(TOPIC),
+            partitions: None,
+            intent: Some(intent),
+            delivery: Delivery::Reliable,
+            schema_subject: None,
+            implicit: false,
+        }))
+        .await;
+    }
+
+    async fn propose(&self, change: Change) {
+        self.context.meta.propose(change, Clock::wall()).await.expect("taken");
+    }
+
+    fn topic(&self, name: &str) -> TopicHandle {
+        self.context.topics.get(&self.context, &topic(name)).expect("created")
+    }
+
+    async fn publish(&self, payload: &'static str) {
+        let handle = self.topic(TOPIC);
+        let producer = ProducerId::derive(handle.identity().id, "p");
+        let message = proto::StreamMessage { payload: payload.into(), ..Default::default() };
+        let record = danube_wire::record::encode(producer, &message);
+        let name = danube_core::name::ProducerName::parse("p").expect("well formed");
+        handle.publish(&self.context, producer, name, record).await.expect("published");
+    }
+
+    async fn consume(&self) -> ConsumerStream {
+        let rpc = Rpc::new(Arc::clone(&self.context));
+        let request = proto::ConsumerRequest {
+            topic_name: TOPIC.into(),
+            consumer_name: "c".into(),
+            subscription: SUBSCRIPTION.into(),
+            ..Default::default()
+        };
+        let attached = rpc.subscribe(Request::new(request)).await.expect("attached").into_inner();
+        let request = proto::ReceiveRequest { request_id: 1, consumer_id: attached.consumer_id };
+        rpc.receive_messages(Request::new(request)).await.expect("open").into_inner()
+    }
+
+    async fn subscription(&self) -> SubscriptionDescription {
+        let state = self.topic(TOPIC).describe().await.expect("described");
+        state.subscriptions.into_iter().next().expect("one subscription")
+    }
+
+    /// Asks until the subscription is as wanted. Each question is a turn of the topic's actor.
+    async fn until(&self, what: &str, is: impl Fn(&SubscriptionDescription) -> bool) {
+        let asked = async {
+            while !is(&self.subscription().await) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let patience = std::time::Duration::from_secs(60);
+        assert!(tokio::time::timeout(patience, asked).await.is_ok(), "in vain: {what}");
+    }
+
+    async fn dead_letters(&self) -> u64 {
+        self.topic(DEAD_LETTERS).describe().await.expect("described").next.0
+    }
+
+    async fn nack(&self, offset: u64) {
+        let handle = self.topic(TOPIC);
+        let reason = Some("broken".to_owned());
+        handle.nack(name(SUBSCRIPTION), Offset(offset), None, reason).await.expect("nacked");
+    }
+
+    /// The first failure of a message is its last.
+    async fn fail_at_once(&self) {
+        let policy = FailurePolicy {
+            max_redelivery_count: 0,
+            poison_policy: PoisonPolicy::DeadLetter,
+            dead_letter_topic: Some(topic(DEAD_LETTERS)),
+            ..FailurePolicy::default()
+        };
+        self.propose(Change::SetFailurePolicy(SetFailurePolicy {
+            topic: topic(TOPIC),
+            subscription: name(SUBSCRIPTION),
+            policy,
+        }))
+        .await;
+    }
+
+    async fn stop(self) {
+        drop(self.context);
+        self.broker.stop().await.expect("stopped");
+    }
+}
+
+fn topic(name: &str) -> TopicName {
+    TopicName::parse(name).expect("well formed")
+}
+
+fn name(name: &str) -> SubscriptionName {
+    SubscriptionName::parse(name).expect("well formed")
+}
+
+async fn next(stream: &mut ConsumerStream) -> u64 {
+    stream.next().await.expect("open").expect("a delivery").offset().0
+}
+
+#[tokio::test]
+async fn a_seek_takes_back_what_the_connection_has_not_taken() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    let mut stream = fixture.consume().await;
+    for _ in 0..100 {
+        fixture.publish("m").await;
+    }
+    for offset in 0..10 {
+        assert_eq!(next(&mut stream).await, offset);
+    }
+    // Ten are with the application, and the queue of the stream is full.
+    fixture.until("a full queue", |known| known.in_flight == 42).await;
+    let old = fixture.topic(TOPIC).seek(name(SUBSCRIPTION), Offset(80)).await;
+    assert_eq!(old, Ok(Offset(0)));
+    for offset in 80..100 {
+        assert_eq!(next(&mut stream).await, offset, "nothing of before the seek comes");
+    }
+    fixture.until("all are delivered", |known| known.in_flight == 20).await;
+    assert!(stream.next().now_or_never().is_none(), "there is no more");
+    let known = fixture.subscription().await;
+    assert_eq!((known.cursor, known.backlog), (Offset(80), 20));
+    // Late acks of before the seek have no effect; the room of the queue was given back.
+    for offset in 0..10 {
+        fixture.topic(TOPIC).ack(name(SUBSCRIPTION), Offset(offset)).await.expect("no error");
+    }
+    let old = fixture.topic(TOPIC).seek(name(SUBSCRIPTION), Offset(0)).await;
+    assert_eq!(old, Ok(Offset(80)));
+    for offset in 0..40 {
+        assert_eq!(next(&mut stream).await, offset);
+    }
+    drop(stream);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_has_one_copy_when_the_broker_dies_between_copy_and_cursor() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    fixture.fail_at_once().await;
+    let mut stream = fixture.consume().await;
+    fixture.publish("poison").await;
+    assert_eq!(next(&mut stream).await, 0);
+    fixture.nack(0).await;
+    fixture.until("the cursor has moved", |known| known.cursor == Offset(1)).await;
+    assert_eq!(fixture.dead_letters().await, 1);
+    drop(stream);
+
+    // What the journal holds when the broker dies after the copy and before the cursor.
+    let identity = fixture.topic(TOPIC);
+    let (id, epoch) = (identity.identity().id, identity.identity().epoch);
+    let view = fixture.context.meta.view();
+    let subscription =
+        view.topic(&topic(TOPIC)).and_then(|t| t.subscriptions.get(&name(SUBSCRIPTION)));
+    let subscription = subscription.expect("attached").id;
+    fixture.context.topics.stop(id, StopReason::Unloaded).await;
+    let failed = Step::Failed { offset: Offset(0), attempt: 1, blocked: false, reason: "b".into() };
+    let steps = [Step::Moved { cursor: Offset(0) }, failed];
+    let steps = steps.map(|step| ProgressRecord { subscription, step });
+    let (answer, recorded) = tokio::sync::oneshot::channel();
+    fixture.context.store.topic(id, epoch).record(
+        steps.into(),
+        danube_core::WalSyncMode::OsCacheFlush,
+        move |result| {
+            let _ = answer.send(result);
+        },
+    );
+    recorded.await.expect("answered").expect("recorded");
+    fixture.stop().await;
+
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.until("the failure is known", |known| known.cursor == Offset(0)).await;
+    let mut stream = fixture.consume().await;
+    fixture.until("the cursor has moved", |known| known.cursor == Offset(1)).await;
+    assert_eq!(fixture.dead_letters().await, 1, "the copy is not written twice");
+
+    // Another failure has a copy of its own, and so has the same message after a seek.
+    fixture.publish("another").await;
+    assert_eq!(next(&mut stream).await, 1);
+    fixture.nack(1).await;
+    fixture.until("the cursor has moved", |known| known.cursor == Offset(2)).await;
+    assert_eq!(fixture.dead_letters().await, 2);
+    fixture.topic(TOPIC).seek(name(SUBSCRIPTION), Offset(0)).await.expect("sought");
+    assert_eq!(next(&mut stream).await, 0);
+    fixture.nack(0).await;
+    fixture.until("the cursor has moved", |known| known.cursor >= Offset(1)).await;
+    assert_eq!(fixture.dead_letters().await, 3);
+
+    let letters = fixture.topic(DEAD_LETTERS);
+    let log = fixture.context.store.topic(letters.identity().id, letters.identity().epoch);
+    let limit = danube_store::ReadLimit { records_max: 9, bytes_max: 1 << 20 };
+    let batch = crate::scan::read(&log, Offset(0), limit).await.expect("read");
+    let origin = |(_, bytes): &(Offset, bytes::Bytes)| {
+        let record = Record::parse(bytes.clone()).expect("our own");
+        record.attribute(header::ORIGINAL_TOPIC_OFFSET).map(str::to_owned)
+    };
+    let origins: Vec<_> = batch.records.iter().filter_map(origin).collect();
+    assert_eq!(origins, ["0", "1", "0"]);
+    drop(stream);
+    fixture.stop().await;
+}
