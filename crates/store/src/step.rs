@@ -9,6 +9,8 @@ use danube_core::{Offset, SubscriptionId};
 const FINISHED: u8 = 1;
 const FAILED: u8 = 2;
 const MOVED: u8 = 3;
+const DELIVERED: u8 = 4;
+const DELAYED: u8 = 5;
 
 /// Bytes of `records`, one after the other.
 pub(crate) fn encode(records: &[ProgressRecord]) -> Vec<u8> {
@@ -34,6 +36,16 @@ pub(crate) fn encode(records: &[ProgressRecord]) -> Vec<u8> {
                 out.push(MOVED);
                 out.extend(cursor.0.to_le_bytes());
             }
+            Step::Delivered { offset, attempt } => {
+                out.push(DELIVERED);
+                out.extend(offset.0.to_le_bytes());
+                out.extend(attempt.to_le_bytes());
+            }
+            Step::Delayed { offset, delay_ms } => {
+                out.push(DELAYED);
+                out.extend(offset.0.to_le_bytes());
+                out.extend(delay_ms.to_le_bytes());
+            }
         }
     }
     out
@@ -54,6 +66,8 @@ pub(crate) fn decode(payload: &[u8], count: u32) -> Option<Vec<ProgressRecord>> 
                 reason: input.text()?,
             },
             MOVED => Step::Moved { cursor: Offset(input.u64()?) },
+            DELIVERED => Step::Delivered { offset: Offset(input.u64()?), attempt: input.u32()? },
+            DELAYED => Step::Delayed { offset: Offset(input.u64()?), delay_ms: input.u64()? },
             _ => return None,
         };
         records.push(ProgressRecord { subscription, step });
@@ -113,7 +127,25 @@ mod tests {
                 }
             ),
             offset().prop_map(|cursor| Step::Moved { cursor }),
+            (offset(), any::<u32>())
+                .prop_map(|(offset, attempt)| Step::Delivered { offset, attempt }),
+            (offset(), any::<u64>())
+                .prop_map(|(offset, delay_ms)| Step::Delayed { offset, delay_ms }),
         ]
+    }
+
+    /// The other steps' bytes are pinned with a whole journal, in `tests/format.rs`.
+    #[test]
+    fn bytes_of_deliveries_and_delays_are_pinned() {
+        let subscription = SubscriptionId(8);
+        let offset = Offset(0x0102);
+        let records = [
+            ProgressRecord { subscription, step: Step::Delivered { offset, attempt: 3 } },
+            ProgressRecord { subscription, step: Step::Delayed { offset, delay_ms: 1_000 } },
+        ];
+        let delivered = [8, 0, 0, 0, 4, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0];
+        let delayed = [8, 0, 0, 0, 5, 2, 1, 0, 0, 0, 0, 0, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0];
+        assert_eq!(encode(&records), [&delivered[..], &delayed[..]].concat());
     }
 
     proptest! {

@@ -166,10 +166,11 @@ impl TopicActor {
                 let _ = reply.send(self.open(now, consumer));
             }
             Message::Ack { subscription, offset, reply } => {
-                self.dispatch.settle(now, &subscription, Event::Acked { offset }, reply);
+                let event = Event::Acked { offset, attempt: None };
+                self.dispatch.settle(now, &subscription, event, reply);
             }
             Message::Nack { subscription, offset, delay_ms, reason, reply } => {
-                let event = Event::Nacked { offset, delay_ms, reason };
+                let event = Event::Nacked { offset, attempt: None, delay_ms, reason };
                 self.dispatch.settle(now, &subscription, event, reply);
             }
             Message::ConsumerHealth { consumer, reply } => {

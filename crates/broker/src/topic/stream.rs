@@ -71,12 +71,35 @@ struct Shared {
     drained: AtomicU32,
 }
 
+impl Shared {
+    /// Tells the actor that so many entries left the queue.
+    fn count_drained(&self, count: u32) {
+        if count > 0 && self.drained.fetch_add(count, Ordering::AcqRel) == 0 {
+            self.signals.drained.lock().push(self.key);
+            self.signals.wake();
+        }
+    }
+}
+
 #[derive(Default)]
 struct Queue {
-    items: VecDeque<Delivery>,
+    /// With the engine's tickets; what is void has no delivery any more, but keeps its place.
+    items: VecDeque<(u64, Option<Delivery>)>,
     bytes: usize,
     waker: Option<Waker>,
     end: End,
+}
+
+impl Queue {
+    /// Takes void entries off the front; answers how many.
+    fn skip_void(&mut self) -> u32 {
+        let mut skipped = 0;
+        while matches!(self.items.front(), Some((_, None))) {
+            self.items.pop_front();
+            skipped += 1;
+        }
+        skipped
+    }
 }
 
 #[derive(Default)]
@@ -115,15 +138,28 @@ impl ConsumerQueue {
         ConsumerStream { shared: Arc::clone(&self.shared) }
     }
 
-    pub(super) fn push(&self, delivery: Delivery) {
+    pub(super) fn push(&self, ticket: u64, delivery: Delivery) {
         let mut queue = self.shared.queue.lock();
         queue.bytes += delivery.encoded_len();
-        queue.items.push_back(delivery);
+        queue.items.push_back((ticket, Some(delivery)));
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// A delivery is void: if the connection has not taken it, it never does.
+    pub(super) fn void(&self, ticket: u64) {
+        let mut queue = self.shared.queue.lock();
+        if let Some(entry) = queue.items.iter_mut().find(|entry| entry.0 == ticket)
+            && let Some(void) = entry.1.take()
+        {
+            queue.bytes -= void.encoded_len();
+        }
+        let skipped = queue.skip_void();
+        drop(queue);
+        self.shared.count_drained(skipped);
     }
 
     /// Whether one more delivery of `len` bytes fits the bounds of the fan-out.
@@ -139,21 +175,12 @@ impl ConsumerQueue {
         while queue.items.len() >= FANOUT_LEN_MAX
             || (!queue.items.is_empty() && queue.bytes + len > FANOUT_BYTES_MAX)
         {
-            if let Some(oldest) = queue.items.pop_front() {
+            if let Some((_, Some(oldest))) = queue.items.pop_front() {
                 queue.bytes -= oldest.encoded_len();
                 dropped += 1;
             }
         }
         dropped
-    }
-
-    /// Takes back what the connection has not taken; answers how many deliveries that were. They
-    /// must be told to the engine as drained, so that it knows of the room.
-    pub(super) fn take_back(&self) -> u32 {
-        let mut queue = self.shared.queue.lock();
-        queue.bytes = 0;
-        let taken = std::mem::take(&mut queue.items);
-        u32::try_from(taken.len()).unwrap_or(u32::MAX)
     }
 
     /// How many deliveries the connection took since the last call.
@@ -181,15 +208,15 @@ impl futures::Stream for ConsumerStream {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let shared = &self.shared;
         let mut queue = shared.queue.lock();
-        if let Some(delivery) = queue.items.pop_front() {
+        let mut skipped = queue.skip_void();
+        if let Some((_, Some(delivery))) = queue.items.pop_front() {
             queue.bytes -= delivery.encoded_len();
             drop(queue);
-            if shared.drained.fetch_add(1, Ordering::AcqRel) == 0 {
-                shared.signals.drained.lock().push(shared.key);
-                shared.signals.wake();
-            }
+            skipped += 1;
+            shared.count_drained(skipped);
             return Poll::Ready(Some(Ok(delivery)));
         }
+        shared.count_drained(skipped);
         match std::mem::replace(&mut queue.end, End::Told) {
             End::Open => {
                 queue.end = End::Open;

@@ -1,7 +1,7 @@
 //! What a subscription wants done: the outputs of [`Subscription::step`](super::Subscription::step).
 //!
 //! The driver performs them in order. It keeps the body of every message that it fetched until
-//! the matching [`Effect::Release`].
+//! the matching [`Effect::Release`] or [`Effect::Park`].
 
 use super::progress::Step;
 use crate::ids::{ConsumerId, Offset};
@@ -24,12 +24,37 @@ pub enum Effect {
         offset: Offset,
         /// Which delivery of it this is; the first is 1.
         attempt: u32,
+        /// Names this entry of the queue; never given again by this engine.
+        ticket: u64,
+    },
+    /// An entry of a consumer's stream queue is void: it was settled by somebody else, or a seek
+    /// passed over it. It must not be sent if the connection has not taken it yet, but it keeps
+    /// its room: skipping it counts as `Drained`, in its turn.
+    Void {
+        /// Whose queue.
+        consumer: ConsumerId,
+        /// Which entry.
+        ticket: u64,
     },
     /// The engine holds this message no more: the body may be dropped. A stream's queue may
     /// still have it (acked by somebody else, or a seek), so the queue keeps its own handle.
     Release {
         /// Which message.
         offset: Offset,
+    },
+    /// The body of this message is not needed for now and must be dropped; the engine keeps its
+    /// place. A stream's queue may still have it.
+    Park {
+        /// Which message.
+        offset: Offset,
+    },
+    /// Read parked messages again and answer with `Refetched` or `RefetchFailed`. Several may be
+    /// outstanding.
+    Refetch {
+        /// First offset wanted.
+        from: Offset,
+        /// How many offsets, each of them parked when this was asked.
+        max: u32,
     },
     /// Journal a step.
     Record(Step),

@@ -5,6 +5,8 @@
 //!
 //! Law: an offset that was read over is held, finished, or recorded as skipped.
 
+use super::gate::Appetite;
+use super::slot::State;
 use super::{Effect, Item, Note, Subscription};
 use crate::ids::{Offset, Tick};
 
@@ -12,8 +14,11 @@ use crate::ids::{Offset, Tick};
 const FETCH_LEN_MAX: u32 = 1_024;
 /// Fewest messages worth a fetch that does not reach the end of the log.
 const FETCH_LEN_MIN: u32 = 64;
+/// Messages that KeyShared holds unless configured otherwise. A key that stands still may have so
+/// many behind it; those of other keys pass by until then.
+pub const LOOKAHEAD_MAX: u32 = 65_536;
 /// Delay before a failed fetch is tried again, in milliseconds.
-const FETCH_RETRY_MS: u64 = 1_000;
+pub(super) const FETCH_RETRY_MS: u64 = 1_000;
 
 /// Where reading stands.
 #[derive(Debug, Clone)]
@@ -27,6 +32,7 @@ pub(super) struct Reader {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     from: Offset,
+    asked: Tick,
     /// The cursor was moved meanwhile: the answer is of no use.
     is_void: bool,
 }
@@ -65,27 +71,45 @@ impl Reader {
     pub fn is_fetching(&self) -> bool {
         self.pending.is_some()
     }
+
+    /// When the fetch was asked for that is not answered.
+    pub fn asked(&self) -> Option<Tick> {
+        self.pending.map(|pending| pending.asked)
+    }
 }
 
 impl Subscription {
     /// Asks for more if there is more and it may be held.
-    pub(super) fn fetch(&mut self, out: &mut Vec<Effect>) {
-        if self.reader.pending.is_some() || self.reader.retry.is_some() || !self.members.any_open()
-        {
+    pub(super) fn fetch(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        let lookahead_max = self.config.lookahead_max.max(1);
+        let held = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let room = lookahead_max.saturating_sub(held).min(FETCH_LEN_MAX);
+        let is_waiting = self.reader.pending.is_some() || self.reader.retry.is_some();
+        if room == 0 || is_waiting || self.tail <= self.reader.next || !self.members.any_open() {
             return;
         }
         let from = self.progress.first_unfinished(self.reader.next);
         let left = self.tail.0.saturating_sub(from.0);
-        let lookahead_max = self.config.lookahead_max.max(1);
-        let held = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        let room = lookahead_max.saturating_sub(held).min(FETCH_LEN_MAX);
         let worthwhile = FETCH_LEN_MIN.min(lookahead_max.div_ceil(2));
-        if left == 0 || room == 0 || (room < worthwhile && u64::from(room) < left) {
+        if left == 0 || (room < worthwhile && u64::from(room) < left) || !self.is_hungry() {
             return;
         }
         let max = u32::try_from(left).map_or(room, |left| left.min(room));
-        self.reader.pending = Some(Pending { from, is_void: false });
+        self.reader.pending = Some(Pending { from, asked: now, is_void: false });
         out.push(Effect::Fetch { from, max });
+    }
+
+    /// Whether more is wanted, and the bodies that are held leave room for it. A consumer that has
+    /// nothing to do is reason enough: bodies that cannot go are parked.
+    fn is_hungry(&self) -> bool {
+        let window_max = self.config.window_max.max(1);
+        let appetite = self.gate.appetite(&self.streams, window_max.max(FETCH_LEN_MIN));
+        let is_full = self.slots.counts().window_used() >= window_max;
+        match appetite {
+            Appetite::None => false,
+            Appetite::Starving if !is_full => true,
+            Appetite::Some | Appetite::Starving => !self.bodies.are_full(&self.config),
+        }
     }
 
     pub(super) fn on_fetched(
@@ -117,29 +141,40 @@ impl Subscription {
             self.take_in(now, item, out);
         }
         self.skip(expected, next, out);
+        self.bodies.newest = Some((from, next));
     }
 
     /// Takes in a message of the log, with the failures that a restart remembers.
     fn take_in(&mut self, now: Tick, item: Item, out: &mut Vec<Effect>) {
-        let Item { offset, key } = item;
-        if self.progress.is_finished(offset) || self.slots.get(offset).is_some() {
+        let Item { offset, key, len } = item;
+        if self.progress.is_finished(offset) || self.slots.find(offset).is_some() {
             self.refuse(offset, out);
             return;
         }
-        let attempts = self.progress.attempts(offset).map_or(0, |attempts| attempts.count);
-        self.gate.enter(offset, &key);
-        self.slots.insert(offset, key, attempts);
+        let (attempts, delay_ms) =
+            self.progress.attempts(offset).map_or((0, 0), |a| (a.count, a.delay_ms));
+        let key = self.gate.key_id(&key);
+        let id = self.slots.insert(offset, key, attempts, len);
+        self.bodies.bytes += u64::from(len);
+        self.gate.enter(&mut self.slots, id);
+        if attempts == 0 {
+            return;
+        }
         // The policy may have changed since the failure.
-        if attempts > 0 && self.config.policy.is_exhausted(attempts) {
-            self.condemn(now, offset, out);
-        } else {
-            self.set_recorded_block(offset, false, out);
+        if self.config.policy.is_exhausted(attempts) {
+            return self.condemn(now, id, out);
+        }
+        self.set_recorded_block(offset, false, out);
+        let until = self.loaded.unwrap_or(now).after_ms(delay_ms);
+        if now < until {
+            self.put(id, State::Waiting { until });
         }
     }
 
     /// The driver need not keep what is not taken in.
-    fn refuse(&self, offset: Offset, out: &mut Vec<Effect>) {
-        if self.slots.get(offset).is_none() {
+    pub(super) fn refuse(&self, offset: Offset, out: &mut Vec<Effect>) {
+        let id = self.slots.find(offset);
+        if id.is_none_or(|id| !self.slots.get(id).has_body) {
             out.push(Effect::Release { offset });
         }
     }

@@ -1,13 +1,16 @@
 //! May this message go now, and which is next: the part in which KeyShared differs.
 //!
 //! [`InOrder`] (Exclusive, Failover, Shared) lets ready messages go in offset order up to the
-//! first blocked one. [`PerKey`] (KeyShared) lets one message of each key go at a time, so that
-//! whatever holds a message holds its key and nothing else.
+//! first blocked one. [`PerKey`](super::lanes::PerKey) (KeyShared) lets one message of each key go
+//! at a time, so that whatever holds a message holds its key and nothing else.
 //!
-//! Law: no message is looked at twice without a reason. The head of a key waits in the list of
-//! the consumer that owns the key; only a change of consumers makes heads look for owners anew.
+//! Law: no message is looked at twice without a reason, and none goes whose body the driver does
+//! not have.
 
+use super::lanes::PerKey;
 use super::members::{Members, Pick};
+use super::slot::{KeyId, List, SlotId, Slots};
+use super::stream::{Stream, Streams};
 use crate::ids::{ConsumerId, Offset};
 use crate::policy::SubscriptionType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +20,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Send this message to this consumer.
-    Send(Offset, ConsumerId),
+    Send(SlotId, ConsumerId),
     /// Nobody wants this message's key.
-    Unmatched(Offset),
+    Unmatched(SlotId),
+    /// This message could go if its body were there.
+    Read(SlotId),
     /// Nothing may go now.
     Wait,
 }
@@ -35,47 +40,65 @@ impl Gate {
     pub fn new(kind: SubscriptionType) -> Gate {
         match kind {
             SubscriptionType::KeyShared => Gate::PerKey(PerKey::default()),
-            _ => Gate::InOrder(InOrder { kind, ready: BTreeSet::new(), blocked: BTreeSet::new() }),
+            _ => Gate::InOrder(InOrder {
+                kind,
+                fresh: List::EMPTY,
+                returned: BTreeMap::new(),
+                blocked: BTreeSet::new(),
+            }),
         }
     }
 
-    /// A message is ready. It may have been out before.
-    pub fn enter(&mut self, offset: Offset, key: &Arc<str>) {
+    /// The number of a key; only KeyShared keeps keys. A message of it must enter next.
+    pub fn key_id(&mut self, key: &Arc<str>) -> KeyId {
+        match self {
+            Gate::InOrder(_) => 0,
+            Gate::PerKey(gate) => gate.key_id(key),
+        }
+    }
+
+    /// The key of a held message; empty unless KeyShared.
+    pub fn key(&self, id: KeyId) -> Arc<str> {
+        match self {
+            Gate::InOrder(_) => Arc::from(""),
+            Gate::PerKey(gate) => gate.key(id),
+        }
+    }
+
+    /// A message was fetched. It is ready.
+    pub fn enter(&mut self, slots: &mut Slots, id: SlotId) {
+        match self {
+            Gate::InOrder(gate) => gate.fresh.insert(slots, id),
+            Gate::PerKey(gate) => gate.enter(slots, id),
+        }
+    }
+
+    /// A message that was out is ready again.
+    pub fn come_back(&mut self, slots: &mut Slots, id: SlotId) {
         match self {
             Gate::InOrder(gate) => {
-                gate.ready.insert(offset);
+                gate.returned.insert(slots.get(id).offset, id);
             }
-            Gate::PerKey(gate) => gate.change(key, |lane| {
-                lane.out.remove(&offset);
-                lane.ready.insert(offset);
-            }),
+            Gate::PerKey(gate) => gate.come_back(slots, id),
         }
     }
 
     /// A ready message is out: with a consumer, or held by its own failure.
-    pub fn take(&mut self, offset: Offset, key: &Arc<str>) {
+    pub fn take(&mut self, slots: &mut Slots, id: SlotId) {
         match self {
-            Gate::InOrder(gate) => {
-                gate.ready.remove(&offset);
-            }
-            Gate::PerKey(gate) => gate.change(key, |lane| {
-                lane.ready.remove(&offset);
-                lane.out.insert(offset);
-            }),
+            Gate::InOrder(gate) => gate.remove_ready(slots, id),
+            Gate::PerKey(gate) => gate.take(slots, id),
         }
     }
 
-    /// A message is finished or void, wherever it was.
-    pub fn leave(&mut self, offset: Offset, key: &Arc<str>) {
+    /// A message is finished or void, wherever it is.
+    pub fn leave(&mut self, slots: &mut Slots, id: SlotId) {
         match self {
+            Gate::InOrder(gate) if slots.get(id).is_ready() => gate.remove_ready(slots, id),
             Gate::InOrder(gate) => {
-                gate.ready.remove(&offset);
-                gate.blocked.remove(&offset);
+                gate.blocked.remove(&slots.get(id).offset);
             }
-            Gate::PerKey(gate) => gate.change(key, |lane| {
-                lane.ready.remove(&offset);
-                lane.out.remove(&offset);
-            }),
+            Gate::PerKey(gate) => gate.leave(slots, id),
         }
     }
 
@@ -91,160 +114,126 @@ impl Gate {
         }
     }
 
-    /// Consumers came, went, or changed their filters.
-    pub fn members_changed(&mut self) {
+    /// A message's body is there again.
+    pub fn body_came(&mut self, slots: &Slots, id: SlotId) {
         if let Gate::PerKey(gate) = self {
-            gate.disown();
+            gate.body_came(slots, id);
         }
     }
 
-    /// The next message and its consumer. What is sent must be taken, what is unmatched finished.
-    pub fn next(&mut self, members: &mut Members, has_room: impl Fn(ConsumerId) -> bool) -> Next {
+    /// Consumers came, went, or changed their filters.
+    pub fn members_changed(&mut self, slots: &Slots) {
+        if let Gate::PerKey(gate) = self {
+            gate.disown(slots);
+        }
+    }
+
+    /// The next message and its consumer. What is sent must be taken, what is unmatched finished,
+    /// what is to be read must be asked for.
+    pub fn next(&mut self, slots: &Slots, members: &mut Members, streams: &Streams) -> Next {
         match self {
-            Gate::InOrder(gate) => gate.next(members, has_room),
-            Gate::PerKey(gate) => gate.next(members, has_room),
+            Gate::InOrder(gate) => gate.next(slots, members, streams),
+            Gate::PerKey(gate) => gate.next(slots, members, streams),
         }
     }
 
     /// Whether a message could go if window and consumers had room.
-    pub fn has_sendable(&self) -> bool {
+    pub fn has_sendable(&self, slots: &Slots) -> bool {
         match self {
-            Gate::InOrder(gate) => gate.first().is_some(),
-            Gate::PerKey(gate) => !gate.owned.is_empty() || !gate.fresh.is_empty(),
+            Gate::InOrder(gate) => gate.first(slots).is_some(),
+            Gate::PerKey(gate) => gate.sendable() > 0,
         }
     }
+
+    /// Whether a message goes now if the window has room: only a defect keeps this up.
+    pub fn has_taker(&self, slots: &Slots, members: &Members, streams: &Streams) -> bool {
+        match self {
+            Gate::InOrder(gate) => gate.first(slots).is_some_and(|id| {
+                let has_room = |c: ConsumerId| streams.of(c).is_some_and(Stream::has_room);
+                slots.get(id).has_body && members.has_taker(gate.kind, has_room)
+            }),
+            Gate::PerKey(gate) => gate.has_taker(streams),
+        }
+    }
+
+    /// Whether looking further ahead may find something to send: in KeyShared while a consumer
+    /// has room and nothing of its own, or few keys have anything to send.
+    pub fn appetite(&self, streams: &Streams, enough: u32) -> Appetite {
+        match self {
+            Gate::InOrder(_) => Appetite::Some,
+            Gate::PerKey(gate) => gate.appetite(streams, enough),
+        }
+    }
+
+    /// The message behind one that goes out, if that one keeps it from going.
+    pub fn follower(&self, slots: &Slots, id: SlotId) -> Option<SlotId> {
+        match self {
+            Gate::InOrder(_) => None,
+            Gate::PerKey(gate) => gate.follower(slots, id),
+        }
+    }
+
+    /// Whether a ready message has to wait for others of its key.
+    pub fn is_behind(&self, slots: &Slots, id: SlotId) -> bool {
+        match self {
+            Gate::InOrder(_) => false,
+            Gate::PerKey(gate) => gate.is_behind(slots, id),
+        }
+    }
+}
+
+/// How urgently more messages are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Appetite {
+    /// There is enough to send.
+    None,
+    /// It is good to have more.
+    Some,
+    /// A consumer has nothing to do.
+    Starving,
 }
 
 /// Ready messages in offset order, up to the first blocked one.
 #[derive(Debug, Clone)]
 pub(super) struct InOrder {
     kind: SubscriptionType,
-    ready: BTreeSet<Offset>,
+    /// Never out so far.
+    fresh: List,
+    /// Out before.
+    returned: BTreeMap<Offset, SlotId>,
     blocked: BTreeSet<Offset>,
 }
 
 impl InOrder {
-    fn first(&self) -> Option<Offset> {
-        let first = *self.ready.first()?;
-        let is_behind = self.blocked.first().is_some_and(|blocked| *blocked < first);
+    fn first(&self, slots: &Slots) -> Option<SlotId> {
+        let fresh = (!self.fresh.is_empty()).then_some(self.fresh.first);
+        let first = match (fresh, self.returned.first_key_value()) {
+            (Some(fresh), Some((offset, _))) if slots.get(fresh).offset < *offset => fresh,
+            (_, Some((_, returned))) => *returned,
+            (fresh, None) => fresh?,
+        };
+        let blocked = self.blocked.first();
+        let is_behind = blocked.is_some_and(|blocked| *blocked < slots.get(first).offset);
         (!is_behind).then_some(first)
     }
 
-    fn next(&self, members: &mut Members, has_room: impl Fn(ConsumerId) -> bool) -> Next {
-        let Some(offset) = self.first() else { return Next::Wait };
+    fn next(&self, slots: &Slots, members: &mut Members, streams: &Streams) -> Next {
+        let Some(id) = self.first(slots) else { return Next::Wait };
+        let has_room = |c: ConsumerId| streams.of(c).is_some_and(Stream::has_room);
+        let slot = slots.get(id);
+        if !slot.has_body {
+            let is_due = !slot.is_wanted && members.has_taker(self.kind, has_room);
+            return if is_due { Next::Read(id) } else { Next::Wait };
+        }
         match members.pick(self.kind, "", has_room) {
-            Pick::To(consumer) => Next::Send(offset, consumer),
+            Pick::To(consumer) => Next::Send(id, consumer),
             Pick::Full(_) | Pick::NoMatch | Pick::NoConsumer => Next::Wait,
         }
     }
-}
 
-/// Heads of keys: messages that are the next of their key, while none of the key is out.
-type Heads = BTreeMap<Offset, Arc<str>>;
-
-/// One lane per key that has messages here.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PerKey {
-    lanes: BTreeMap<Arc<str>, Lane>,
-    /// Heads whose owner is not looked up yet.
-    fresh: Heads,
-    /// Heads by owner. No empty lists.
-    owned: BTreeMap<ConsumerId, Heads>,
-    /// Heads that wait for a consumer to come.
-    unowned: Heads,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Lane {
-    ready: BTreeSet<Offset>,
-    /// Holds the key while not empty.
-    out: BTreeSet<Offset>,
-    head: Option<(Offset, Place)>,
-}
-
-/// In which list a head is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Fresh,
-    Owned(ConsumerId),
-    Unowned,
-}
-
-impl PerKey {
-    /// Changes a lane and brings its head up to date.
-    fn change(&mut self, key: &Arc<str>, change: impl FnOnce(&mut Lane)) {
-        let lane = self.lanes.entry(key.clone()).or_default();
-        change(lane);
-        let head = if lane.out.is_empty() { lane.ready.first().copied() } else { None };
-        let before = lane.head.map(|(offset, _)| offset);
-        if head != before {
-            let left = std::mem::replace(&mut lane.head, head.map(|h| (h, Place::Fresh)));
-            if let Some(head) = head {
-                self.fresh.insert(head, key.clone());
-            }
-            if let Some((offset, place)) = left {
-                self.take_from(place, offset);
-            }
-        }
-        if self.lanes.get(key).is_some_and(|l| l.ready.is_empty() && l.out.is_empty()) {
-            self.lanes.remove(key);
-        }
-    }
-
-    fn take_from(&mut self, place: Place, offset: Offset) {
-        match place {
-            Place::Fresh => {
-                self.fresh.remove(&offset);
-            }
-            Place::Unowned => {
-                self.unowned.remove(&offset);
-            }
-            Place::Owned(consumer) => {
-                if let Some(heads) = self.owned.get_mut(&consumer) {
-                    heads.remove(&offset);
-                    if heads.is_empty() {
-                        self.owned.remove(&consumer);
-                    }
-                }
-            }
-        }
-    }
-
-    fn put_to(&mut self, place: Place, offset: Offset, key: Arc<str>) {
-        if let Some(lane) = self.lanes.get_mut(&key) {
-            lane.head = Some((offset, place));
-        }
-        match place {
-            Place::Fresh => self.fresh.insert(offset, key),
-            Place::Unowned => self.unowned.insert(offset, key),
-            Place::Owned(consumer) => self.owned.entry(consumer).or_default().insert(offset, key),
-        };
-    }
-
-    fn disown(&mut self) {
-        let owned = std::mem::take(&mut self.owned).into_values().flatten();
-        for (offset, key) in owned.chain(std::mem::take(&mut self.unowned)) {
-            self.put_to(Place::Fresh, offset, key);
-        }
-    }
-
-    fn next(&mut self, members: &mut Members, has_room: impl Fn(ConsumerId) -> bool) -> Next {
-        while let Some((offset, key)) = self.fresh.pop_first() {
-            let pick = members.pick(SubscriptionType::KeyShared, &key, |_| true);
-            let place = match pick {
-                Pick::To(owner) | Pick::Full(owner) => Place::Owned(owner),
-                Pick::NoMatch | Pick::NoConsumer => Place::Unowned,
-            };
-            self.put_to(place, offset, key);
-            if pick == Pick::NoMatch {
-                return Next::Unmatched(offset);
-            }
-        }
-        let with_room = self.owned.iter().filter(|(consumer, _)| has_room(**consumer));
-        let heads = with_room.filter_map(|(owner, heads)| Some((*heads.keys().next()?, *owner)));
-        match heads.min() {
-            Some((offset, owner)) => Next::Send(offset, owner),
-            None => Next::Wait,
+    fn remove_ready(&mut self, slots: &mut Slots, id: SlotId) {
+        if self.returned.remove(&slots.get(id).offset).is_none() {
+            self.fresh.remove(slots, id);
         }
     }
 }

@@ -159,6 +159,14 @@ impl Members {
         }
     }
 
+    /// Whether anybody could receive the next message under `kind`, which has no keys.
+    pub fn has_taker(&self, kind: SubscriptionType, has_room: impl Fn(ConsumerId) -> bool) -> bool {
+        match kind {
+            SubscriptionType::Shared => self.line.values().any(|consumer| has_room(*consumer)),
+            _ => self.active.is_some_and(has_room),
+        }
+    }
+
     /// Whether `consumer` may join under `kind`.
     ///
     /// # Errors

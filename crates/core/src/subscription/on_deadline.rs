@@ -13,24 +13,23 @@ const ACK_TIMEOUT: &str = "ack timeout";
 impl Subscription {
     pub(super) fn on_deadline(&mut self, now: Tick, out: &mut Vec<Effect>) {
         self.reader.wake(now);
+        self.read_again(now, out);
         for offset in self.slots.due(now) {
             self.on_due(now, offset, out);
         }
     }
 
     fn on_due(&mut self, now: Tick, offset: Offset, out: &mut Vec<Effect>) {
-        match self.slots.get(offset).map(|slot| &slot.state) {
-            Some(State::InFlight { .. }) => {
+        let Some(id) = self.slots.find(offset) else { return };
+        match self.slots.get(id).state() {
+            State::InFlight { .. } => {
                 out.push(Effect::Note(Note::AckTimeout(offset)));
-                let delay_ms = self.redelivery_delay_ms(offset, None);
-                self.fail(now, offset, ACK_TIMEOUT.to_owned(), delay_ms, out);
+                let delay_ms = self.redelivery_delay_ms(id, None);
+                self.fail(now, id, ACK_TIMEOUT.to_owned(), delay_ms, out);
             }
-            Some(State::Waiting { .. }) => self.put(offset, State::Ready),
-            Some(State::DeadLettering { tries, error, .. }) => {
-                let (tries, error) = (*tries, error.clone());
-                self.dead_letter(offset, tries, error, out);
-            }
-            Some(State::Ready | State::Queued { .. } | State::Blocked { .. }) | None => {}
+            State::Waiting { .. } => self.put(id, State::Ready),
+            State::DeadLettering { .. } => self.dead_letter(id, out),
+            State::Ready | State::Queued { .. } | State::Blocked { .. } => {}
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Law: each counted delivery fails at most once, and each failure is recorded with the number of
 //! deliveries made so far.
 
-use super::slot::State;
+use super::event::{Answer, AttemptId};
+use super::slot::{SlotId, State};
 use super::{Effect, Note, Step, Subscription};
 use crate::ids::{Offset, Tick};
 use crate::intent::PoisonPolicy;
@@ -16,51 +17,59 @@ impl Subscription {
         &mut self,
         now: Tick,
         offset: Offset,
+        attempt: Option<AttemptId>,
         delay_ms: Option<u64>,
         reason: Option<String>,
         out: &mut Vec<Effect>,
-    ) {
-        match self.slots.get(offset).map(|slot| &slot.state) {
-            Some(State::InFlight { .. }) => {}
-            // The client was faster than the news that the connection took it.
-            Some(State::Queued { consumer, .. }) => {
-                let consumer = *consumer;
-                self.start(now, offset, consumer, out);
+    ) -> Answer {
+        let without_effect = attempt.map_or(Answer::Unchanged, |_| Answer::Stale);
+        let Some(id) = self.slots.find(offset) else { return without_effect };
+        if attempt.is_some_and(|attempt| !self.is_current(id, attempt)) {
+            return Answer::Stale;
+        }
+        match self.slots.get(id).state() {
+            State::InFlight { .. } => {}
+            // The client was faster than the news that the connection took it; or an old delivery
+            // speaks, and the new one must not be sent.
+            State::Queued { stream, .. } => {
+                self.void(id, out);
+                self.start(now, id, stream, out);
             }
-            _ => return,
+            _ => return without_effect,
         }
         out.push(Effect::Note(Note::Nack(offset)));
-        let delay_ms = self.redelivery_delay_ms(offset, delay_ms);
-        self.fail(now, offset, cut(reason.unwrap_or_default()), delay_ms, out);
+        let delay_ms = self.redelivery_delay_ms(id, delay_ms);
+        self.fail(now, id, cut(reason.unwrap_or_default()), delay_ms, out);
+        Answer::Taken
     }
 
-    /// Delay before the next delivery of `offset`, in milliseconds.
-    pub(super) fn redelivery_delay_ms(&self, offset: Offset, asked_ms: Option<u64>) -> u64 {
-        let attempts = self.slots.get(offset).map_or(0, |slot| slot.attempts);
-        self.config.policy.redelivery_delay_ms(attempts, asked_ms)
+    /// Delay before the next delivery, in milliseconds.
+    pub(super) fn redelivery_delay_ms(&self, id: SlotId, asked_ms: Option<u64>) -> u64 {
+        self.config.policy.redelivery_delay_ms(self.slots.get(id).attempts, asked_ms)
     }
 
-    /// A counted delivery of `offset` failed.
+    /// A counted delivery failed.
     pub(super) fn fail(
         &mut self,
         now: Tick,
-        offset: Offset,
+        id: SlotId,
         reason: String,
         delay_ms: u64,
         out: &mut Vec<Effect>,
     ) {
-        let Some(slot) = self.slots.get(offset) else { return };
-        let attempt = slot.attempts;
+        let slot = self.slots.get(id);
+        let (offset, attempt) = (slot.offset, slot.attempts);
         let is_exhausted = self.config.policy.is_exhausted(attempt);
         let blocked = is_exhausted && self.config.policy.poison_policy == PoisonPolicy::Block;
         self.record(Step::Failed { offset, attempt, blocked, reason }, out);
         if is_exhausted {
             out.push(Effect::Note(Note::RetryExhausted(offset)));
-            self.condemn(now, offset, out);
+            self.condemn(now, id, out);
         } else if delay_ms == 0 {
-            self.put(offset, State::Ready);
+            self.put(id, State::Ready);
         } else {
-            self.put(offset, State::Waiting { until: now.after_ms(delay_ms) });
+            self.record(Step::Delayed { offset, delay_ms }, out);
+            self.put(id, State::Waiting { until: now.after_ms(delay_ms) });
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Law: an attempt begins when the connection takes a message, not before; a message in a queue
 //! that nobody drains burns nothing. What a lost consumer held is ready again at once.
 
-use super::slot::State;
-use super::stream::Stream;
-use super::{Effect, Note, Subscription};
-use crate::ids::{ConsumerId, Offset, Tick};
+use super::on_extend::saturated;
+use super::slot::{SlotId, State, StreamNo};
+use super::{Effect, Note, Step, Subscription};
+use crate::ids::{ConsumerId, Tick};
 
 /// Recorded reason of a delivery whose consumer went away.
 const CONSUMER_GONE: &str = "consumer gone";
@@ -21,9 +21,9 @@ impl Subscription {
     ) {
         // A takeover by the same name: it gets anew what it held, and keeps its place in line.
         self.end_stream(now, consumer, false, out);
-        self.streams.insert(consumer, Stream::with_room(room));
+        self.streams.open(consumer, room);
         self.members.open(consumer);
-        self.gate.members_changed();
+        self.gate.members_changed(&self.slots);
     }
 
     pub(super) fn on_drained(
@@ -33,11 +33,12 @@ impl Subscription {
         count: u32,
         out: &mut Vec<Effect>,
     ) {
+        let Some(number) = self.streams.number(consumer) else { return };
         for _ in 0..count {
-            let stream = self.streams.get_mut(&consumer);
-            let Some((offset, ticket)) = stream.and_then(Stream::pop) else { return };
-            if self.is_queued(offset, consumer, ticket) {
-                self.start(now, offset, consumer, out);
+            let stream = self.streams.get_mut(number);
+            let Some((id, ticket)) = stream.and_then(|stream| stream.pop()) else { return };
+            if self.is_queued(id, number, ticket) {
+                self.start(now, id, number, out);
             }
         }
     }
@@ -51,31 +52,30 @@ impl Subscription {
     ) {
         if self.end_stream(now, consumer, clean, out) {
             self.members.close(consumer);
-            self.gate.members_changed();
+            self.gate.members_changed(&self.slots);
         }
     }
 
     pub(super) fn on_detached(&mut self, now: Tick, consumer: ConsumerId, out: &mut Vec<Effect>) {
         self.end_stream(now, consumer, false, out);
         self.members.detach(consumer);
-        self.gate.members_changed();
+        self.gate.members_changed(&self.slots);
     }
 
     /// The connection took a queued message: the attempt counts, and its time runs.
-    pub(super) fn start(
-        &mut self,
-        now: Tick,
-        offset: Offset,
-        consumer: ConsumerId,
-        out: &mut Vec<Effect>,
-    ) {
-        let Some(slot) = self.slots.get(offset) else { return };
-        let attempt = slot.attempts.saturating_add(1);
-        self.slots.set_attempts(offset, attempt);
-        let until = now.after_ms(self.config.policy.ack_timeout_ms);
-        self.put(offset, State::InFlight { consumer, until });
+    pub(super) fn start(&mut self, now: Tick, id: SlotId, stream: StreamNo, out: &mut Vec<Effect>) {
+        let timeout_ms = self.config.policy.ack_timeout_ms;
+        let slot = self.slots.get_mut(id);
+        let (offset, attempt) = (slot.offset, slot.attempts.saturating_add(1));
+        (slot.attempts, slot.held_ms) = (attempt, saturated(timeout_ms));
+        self.put(id, State::InFlight { stream, until: now.after_ms(timeout_ms) });
         if attempt > 1 {
             out.push(Effect::Note(Note::Redelivery(offset)));
+        }
+        // A delivery that kills consumer and broker together has to count: what failed before,
+        // and what may have been out when the broker last died, is recorded when it goes out.
+        if attempt > 1 || offset < self.suspect_end {
+            self.record(Step::Delivered { offset, attempt }, out);
         }
     }
 
@@ -87,27 +87,41 @@ impl Subscription {
         clean: bool,
         out: &mut Vec<Effect>,
     ) -> bool {
-        let Some(stream) = self.streams.remove(&consumer) else { return false };
-        for (offset, ticket) in stream.queued() {
-            if self.is_queued(offset, consumer, ticket) {
-                self.put(offset, State::Ready);
+        let Some(number) = self.streams.number(consumer) else { return false };
+        let Some((_, stream)) = self.streams.close(consumer) else { return false };
+        for (id, ticket) in stream.queued() {
+            if self.is_queued(id, number, ticket) {
+                self.put(id, State::Ready);
             }
         }
-        for offset in stream.in_flight {
+        let is_held = |state| matches!(state, State::InFlight { stream, .. } if stream == number);
+        let held = match stream.in_flight {
+            0 => Vec::new(),
+            _ => self.slots_that(|slot| is_held(slot.state())),
+        };
+        for id in held {
             if clean {
-                let made = self.slots.get(offset).map_or(0, |slot| slot.attempts);
-                self.slots.set_attempts(offset, made.saturating_sub(1));
-                self.put(offset, State::Ready);
+                self.give_back(id, out);
             } else {
-                out.push(Effect::Note(Note::ConsumerGone(offset)));
-                self.fail(now, offset, CONSUMER_GONE.to_owned(), 0, out);
+                out.push(Effect::Note(Note::ConsumerGone(self.slots.get(id).offset)));
+                self.fail(now, id, CONSUMER_GONE.to_owned(), 0, out);
             }
         }
         true
     }
 
-    fn is_queued(&self, offset: Offset, consumer: ConsumerId, ticket: u64) -> bool {
-        let state = self.slots.get(offset).map(|slot| &slot.state);
-        state == Some(&State::Queued { consumer, ticket })
+    /// Makes a message that is in flight ready again, as if this delivery had not been.
+    pub(super) fn give_back(&mut self, id: SlotId, out: &mut Vec<Effect>) {
+        let slot = self.slots.get_mut(id);
+        slot.attempts = slot.attempts.saturating_sub(1);
+        let (offset, attempt) = (slot.offset, slot.attempts);
+        self.put(id, State::Ready);
+        if self.progress.attempts(offset).is_some_and(|recorded| recorded.count != attempt) {
+            self.record(Step::Delivered { offset, attempt }, out);
+        }
+    }
+
+    fn is_queued(&self, id: SlotId, stream: StreamNo, ticket: u64) -> bool {
+        self.slots.state_of(id) == Some(State::Queued { stream, ticket })
     }
 }

@@ -40,6 +40,21 @@ pub enum Step {
         /// Why: the consumer's own words, `ack timeout` or `consumer gone`.
         reason: String,
     },
+    /// Delivery number `attempt` of `offset` began: so many deliveries are made, even if nobody
+    /// lives to say how this one ended. A wait is over. 0 forgets the message's failures.
+    Delivered {
+        /// The message.
+        offset: Offset,
+        /// Deliveries made so far, with this one.
+        attempt: u32,
+    },
+    /// `offset`, which failed, waits for its next delivery.
+    Delayed {
+        /// The message.
+        offset: Offset,
+        /// How long, in milliseconds. After a restart it waits as long again from there on.
+        delay_ms: u64,
+    },
     /// The cursor was put to `cursor` by hand: everything below is finished, everything from
     /// there on is not, and all attempts are forgotten.
     Moved {
@@ -57,6 +72,8 @@ pub struct Attempts {
     pub blocked: bool,
     /// Why the last one failed.
     pub reason: String,
+    /// How long it was to wait for the next one, in milliseconds; 0 once that began.
+    pub delay_ms: u64,
 }
 
 /// What is finished and what has failed, of one subscription.
@@ -66,6 +83,8 @@ pub struct Progress {
     cursor: Offset,
     /// Finished ranges above the cursor: first offset to one past the last. Never adjacent.
     finished: BTreeMap<Offset, Offset>,
+    /// How many offsets these ranges have.
+    finished_len: u64,
     /// Failures of unfinished messages.
     attempts: BTreeMap<Offset, Attempts>,
 }
@@ -114,8 +133,7 @@ impl Progress {
 
     /// Messages of `cursor .. tail` that are not finished.
     pub fn backlog(&self, tail: Offset) -> u64 {
-        let finished: u64 = self.finished.iter().map(|(first, end)| end.0 - first.0).sum();
-        tail.0.saturating_sub(self.cursor.0).saturating_sub(finished)
+        tail.0.saturating_sub(self.cursor.0).saturating_sub(self.finished_len)
     }
 
     /// Steps that lead to this progress from any other: what to record when it is not certain
@@ -125,12 +143,17 @@ impl Progress {
         steps.extend(
             self.finished.iter().map(|(first, end)| Step::Finished { first: *first, end: *end }),
         );
-        steps.extend(self.attempts.iter().map(|(offset, attempts)| Step::Failed {
-            offset: *offset,
-            attempt: attempts.count,
-            blocked: attempts.blocked,
-            reason: attempts.reason.clone(),
-        }));
+        for (offset, attempts) in &self.attempts {
+            steps.push(Step::Failed {
+                offset: *offset,
+                attempt: attempts.count,
+                blocked: attempts.blocked,
+                reason: attempts.reason.clone(),
+            });
+            if attempts.delay_ms > 0 {
+                steps.push(Step::Delayed { offset: *offset, delay_ms: attempts.delay_ms });
+            }
+        }
         steps
     }
 
@@ -140,9 +163,27 @@ impl Progress {
             Step::Finished { first, end } => self.finish(*first, *end),
             Step::Failed { offset, attempt, blocked, reason } => {
                 if !self.is_finished(*offset) {
-                    let attempts =
-                        Attempts { count: *attempt, blocked: *blocked, reason: reason.clone() };
+                    let attempts = Attempts {
+                        count: *attempt,
+                        blocked: *blocked,
+                        reason: reason.clone(),
+                        delay_ms: 0,
+                    };
                     self.attempts.insert(*offset, attempts);
+                }
+            }
+            Step::Delivered { offset, attempt: 0 } => {
+                self.attempts.remove(offset);
+            }
+            Step::Delivered { offset, attempt } => {
+                if !self.is_finished(*offset) {
+                    let attempts = self.attempts.entry(*offset).or_default();
+                    (attempts.count, attempts.blocked, attempts.delay_ms) = (*attempt, false, 0);
+                }
+            }
+            Step::Delayed { offset, delay_ms } => {
+                if let Some(attempts) = self.attempts.get_mut(offset) {
+                    attempts.delay_ms = *delay_ms;
                 }
             }
             Step::Moved { cursor } => *self = Progress::at(*cursor),
@@ -150,26 +191,44 @@ impl Progress {
     }
 
     fn finish(&mut self, first: Offset, end: Offset) {
-        let (mut first, mut end) = (first.max(self.cursor), end);
+        let (first, end) = (first.max(self.cursor), end);
         if first >= end {
             return;
         }
-        // Swallow every range that touches the new one.
+        self.forget_attempts(first, end);
+        if self.finished.is_empty() && first == self.cursor {
+            // Most messages are finished in order.
+            self.cursor = end;
+            return;
+        }
+        let (first, end) = self.swallow(first, end);
+        if first <= self.cursor {
+            self.cursor = end;
+        } else {
+            self.finished_len += end.0 - first.0;
+            self.finished.insert(first, end);
+        }
+    }
+
+    /// Takes out every range that touches `first .. end`, and gives what they are together.
+    fn swallow(&mut self, mut first: Offset, mut end: Offset) -> (Offset, Offset) {
         while let Some((&left, &right)) = self.finished.range(..=end).next_back() {
             if right < first {
                 break;
             }
+            self.finished_len -= right.0 - left.0;
             first = first.min(left);
             end = end.max(right);
             self.finished.remove(&left);
         }
-        if first <= self.cursor {
-            self.cursor = end;
-        } else {
-            self.finished.insert(first, end);
+        (first, end)
+    }
+
+    fn forget_attempts(&mut self, first: Offset, end: Offset) {
+        if self.attempts.is_empty() {
+            return;
         }
-        let gone: Vec<Offset> = self.attempts.range(first..end).map(|(o, _)| *o).collect();
-        for offset in gone {
+        while let Some((&offset, _)) = self.attempts.range(first..end).next() {
             self.attempts.remove(&offset);
         }
     }
@@ -216,6 +275,28 @@ mod tests {
         assert_eq!(progress.attempts(Offset(3)), None, "a finished message cannot fail");
         progress.apply(&Step::Moved { cursor: Offset(2) });
         assert_eq!(progress, Progress::at(Offset(2)));
+    }
+
+    #[test]
+    fn a_delivery_counts_and_ends_a_wait() {
+        let offset = Offset(3);
+        let failed = Step::Failed { offset, attempt: 1, blocked: false, reason: "no".into() };
+        let delayed = Step::Delayed { offset, delay_ms: 500 };
+        let mut progress = Progress::at(Offset(0));
+        progress.apply(&delayed);
+        assert_eq!(progress.attempts(offset), None, "what has not failed does not wait");
+        progress.apply(&failed);
+        progress.apply(&delayed);
+        assert_eq!(progress.attempts(offset).map(|a| a.delay_ms), Some(500));
+        assert_eq!(progress.restate()[1..], [failed, delayed]);
+        progress.apply(&Step::Delivered { offset, attempt: 2 });
+        let attempts = progress.attempts(offset).cloned().unwrap_or_default();
+        assert_eq!((attempts.count, attempts.delay_ms, &*attempts.reason), (2, 0, "no"));
+        progress.apply(&Step::Delivered { offset, attempt: 0 });
+        assert_eq!(progress, Progress::at(Offset(0)));
+        progress.apply(&finished(3, 4));
+        progress.apply(&Step::Delivered { offset, attempt: 1 });
+        assert_eq!(progress.attempts(offset), None, "a finished message is not delivered");
     }
 
     proptest! {

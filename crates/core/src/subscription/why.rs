@@ -1,6 +1,6 @@
 //! Why a subscription does not move, and its figures.
 //!
-//! Law: while there is a backlog, after every step there is a reason; [`Why::Moving`] is never
+//! Law: while there is a backlog, after every step there is a reason; [`Why::Stalled`] is never
 //! seen. The property tests hold the engine to this.
 
 use super::Subscription;
@@ -101,8 +101,13 @@ pub enum Why {
     },
     /// The log is being read.
     Fetching,
-    /// Nothing holds it.
-    Moving,
+    /// The driver owes an answer of the log or a deadline: a defect of the broker.
+    Overdue {
+        /// Since when, in milliseconds.
+        for_ms: u64,
+    },
+    /// Nothing holds it: a defect of the broker, see [`Subscription::stall`].
+    Stalled,
 }
 
 impl fmt::Display for Why {
@@ -161,7 +166,15 @@ impl fmt::Display for Why {
                 write!(f, "the log cannot be read, next try in {}", Span(*in_ms))
             }
             Why::Fetching => f.write_str("reading the log"),
-            Why::Moving => f.write_str("moving"),
+            Why::Overdue { for_ms } => write!(
+                f,
+                "stalled: an answer of the log or a timer is overdue for {}, \
+                 which is a defect of the broker",
+                Span(*for_ms)
+            ),
+            Why::Stalled => {
+                f.write_str("stalled: nothing holds it, which is a defect of the broker")
+            }
         }
     }
 }
@@ -230,8 +243,7 @@ impl Subscription {
 
     /// How many messages `consumer` holds, in its stream's queue and in its hands.
     pub fn held_by(&self, consumer: ConsumerId) -> u64 {
-        let stream = self.streams.get(&consumer);
-        stream.map_or(0, |stream| (stream.queued().count() + stream.in_flight.len()) as u64)
+        self.streams.of(consumer).map_or(0, |stream| stream.held())
     }
 
     /// The first reason why it does not move.
@@ -243,60 +255,88 @@ impl Subscription {
             return Why::NoConsumer;
         }
         let counts = self.slots.counts();
-        let has_sendable = self.gate.has_sendable();
+        let has_sendable = self.gate.has_sendable(&self.slots);
         let max = self.config.window_max.max(1);
-        if has_sendable && counts.window_used() < max {
-            return Why::ConsumersFull;
+        if has_sendable && counts.window_used() < max && !self.bodies.are_coming() {
+            return match self.gate.has_taker(&self.slots, &self.members, &self.streams) {
+                true => Why::Stalled,
+                false => self.bodies.retry().map_or(Why::ConsumersFull, |retry| Why::ReadFailing {
+                    in_ms: span(now, retry),
+                }),
+            };
         }
         // A window full of what nobody can settle has a better explanation, below.
-        if has_sendable && counts.queued + counts.in_flight > 0 {
+        if has_sendable && counts.queued + counts.in_flight > 0 && counts.window_used() >= max {
             return Why::WindowFull { max };
         }
-        let is_blocked = |slot: &&Slot| matches!(slot.state, State::Blocked { .. });
-        let is_failing =
-            |slot: &&Slot| matches!(slot.state, State::DeadLettering { tries: 1.., .. });
-        let first = |wanted: &dyn Fn(&&Slot) -> bool| self.slots.iter().find(|(_, s)| wanted(s));
+        self.why_not_first(now, has_sendable)
+    }
+
+    fn why_not_first(&self, now: Tick, has_sendable: bool) -> Why {
+        let counts = self.slots.counts();
+        let first = |wanted: &dyn Fn(&Slot) -> bool| {
+            self.slots.iter().map(|(_, slot)| slot).find(|slot| wanted(slot))
+        };
+        let is_blocked = |slot: &Slot| matches!(slot.state(), State::Blocked { .. });
+        let is_failing = |slot: &Slot| {
+            matches!(slot.state(), State::DeadLettering { .. })
+                && self.failed_copies.contains_key(&slot.offset)
+        };
         let blocked = if counts.blocked > 0 { first(&is_blocked) } else { None };
-        let failing = if counts.dead_lettering > 0 { first(&is_failing) } else { None };
-        let holding = |slot: &&Slot| !has_sendable || slot.state != State::Ready;
-        match blocked.or(failing).or_else(|| first(&holding)) {
-            Some((offset, slot)) => self.why_not(now, offset, slot),
-            None => match self.reader.retry() {
-                Some(retry) => Why::ReadFailing { in_ms: span(now, retry) },
-                None if self.reader.is_fetching() => Why::Fetching,
-                None => Why::Moving,
-            },
+        let failing = if self.failed_copies.is_empty() { None } else { first(&is_failing) };
+        let holding = || {
+            // A ready message that waits for others of its key, or to be read, holds nothing up.
+            let is_idle = |id, slot: &Slot| {
+                has_sendable || slot.is_wanted || self.gate.is_behind(&self.slots, id)
+            };
+            let mut held = self.slots.iter();
+            held.find(|(id, slot)| !slot.is_ready() || !is_idle(*id, slot)).map(|(_, slot)| slot)
+        };
+        if let Some(slot) = blocked.or(failing).or_else(holding) {
+            return self.why_not(now, slot);
+        }
+        match [self.reader.retry(), self.bodies.retry()].into_iter().flatten().min() {
+            Some(retry) => Why::ReadFailing { in_ms: span(now, retry) },
+            None if self.reader.is_fetching() || self.bodies.are_coming() => Why::Fetching,
+            None => Why::Stalled,
         }
     }
 
-    fn why_not(&self, now: Tick, offset: Offset, slot: &Slot) -> Why {
-        match &slot.state {
+    fn why_not(&self, now: Tick, slot: &Slot) -> Why {
+        let offset = slot.offset;
+        let consumer = |stream| self.streams.get(stream).map_or(ConsumerId(0), |s| s.consumer);
+        match slot.state() {
             State::Ready if self.config.kind == SubscriptionType::KeyShared => {
-                Why::NoConsumerForKey { key: slot.key.clone(), offset }
+                Why::NoConsumerForKey { key: self.gate.key(slot.key), offset }
             }
-            State::Ready => Why::Moving,
-            State::Queued { consumer, .. } => Why::AwaitingDrain { offset, consumer: *consumer },
-            State::InFlight { consumer, until } => {
-                Why::AwaitingAck { offset, consumer: *consumer, in_ms: span(now, *until) }
+            State::Ready => Why::Stalled,
+            State::Queued { stream, .. } => {
+                Why::AwaitingDrain { offset, consumer: consumer(stream) }
             }
-            State::Waiting { until } => Why::AwaitingRetry { offset, in_ms: span(now, *until) },
+            State::InFlight { stream, until } => {
+                let in_ms = span(now, until);
+                Why::AwaitingAck { offset, consumer: consumer(stream), in_ms }
+            }
+            State::Waiting { until } => Why::AwaitingRetry { offset, in_ms: span(now, until) },
             State::Blocked { since } => {
-                let (for_ms, attempts) = (span(*since, now), slot.attempts);
+                let (for_ms, attempts) = (span(since, now), slot.attempts);
                 let reason = self.progress.attempts(offset).map(|a| a.reason.clone());
                 let reason = reason.unwrap_or_default();
                 if self.config.kind == SubscriptionType::KeyShared {
-                    let key = slot.key.clone();
+                    let key = self.gate.key(slot.key);
                     Why::KeyBlocked { key, offset, for_ms, attempts, reason }
                 } else {
                     Why::Blocked { offset, for_ms, attempts, reason }
                 }
             }
-            State::DeadLettering { tries: 0, .. } => Why::DeadLettering { offset },
-            State::DeadLettering { tries, retry, error } => Why::DeadLetterFailing {
-                offset,
-                tries: *tries,
-                in_ms: retry.map(|retry| span(now, retry)),
-                error: error.clone(),
+            State::DeadLettering { retry } => match self.failed_copies.get(&offset) {
+                None => Why::DeadLettering { offset },
+                Some(failed) => Why::DeadLetterFailing {
+                    offset,
+                    tries: failed.tries,
+                    in_ms: retry.map(|retry| span(now, retry)),
+                    error: failed.error.clone(),
+                },
             },
         }
     }

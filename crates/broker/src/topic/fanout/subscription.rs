@@ -186,7 +186,7 @@ impl FanoutSubscription {
     fn push(&self, consumer: ConsumerId, delivery: Delivery) {
         if let Some(known) = self.consumers.get(&consumer) {
             self.metrics.delivered(delivery.encoded_len());
-            known.queue.push(delivery);
+            known.queue.push(0, delivery);
         }
     }
 

@@ -29,11 +29,18 @@ use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What comes back to the topic. At most one fetch per subscription, one restatement, and one dead
+/// What comes back to the topic. At most one fetch and a few reads of parked
+/// messages per subscription, one restatement, and one dead
 /// letter per message in a window are on their way at a time, which bounds the channel.
 enum Completion {
     Fetched {
         subscription: SubscriptionId,
+        result: Result<ReadBatch, ReadError>,
+    },
+    /// Parked messages were read again, from this offset on.
+    Refetched {
+        subscription: SubscriptionId,
+        from: Offset,
         result: Result<ReadBatch, ReadError>,
     },
     DeadLettered {
@@ -199,6 +206,9 @@ impl ReliableTopic {
         match completion {
             Completion::Fetched { subscription, result } => {
                 self.with_id(now, subscription, |known, turn| known.fetched(turn, result));
+            }
+            Completion::Refetched { subscription, from, result } => {
+                self.with_id(now, subscription, |known, turn| known.refetched(turn, from, result));
             }
             Completion::DeadLettered { subscription, offset, result } => {
                 self.with_id(now, subscription, |known, turn| {

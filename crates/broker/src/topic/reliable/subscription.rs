@@ -1,8 +1,8 @@
 //! Drives the engine of one reliable subscription: performs what it decides, tells it what
 //! happened. No decision about a message is taken here.
 //!
-//! The driver keeps the bodies of messages that are fetched and not finished, under a byte
-//! budget: when it is used up, the next fetch waits until something finishes.
+//! The driver keeps the bodies of messages that are fetched and neither finished nor parked; the
+//! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
@@ -26,14 +26,10 @@ use std::sync::Arc;
 
 /// Bytes of one read.
 const FETCH_BYTES_MAX: usize = 1 << 20;
-/// Bytes of unfinished messages held in memory; at least one message is held whatever its size.
-const BODY_BYTES_MAX: usize = 16 << 20;
 /// How long a consumer may be without a stream before its key filters no longer count. Until then
 /// a KeyShared subscription holds the messages that only this consumer wants; after it they match
 /// nobody and are skipped.
 const ABSENCE_MAX_MS: u64 = 300_000;
-/// Messages that a KeyShared subscription looks ahead for keys that are free.
-const KEY_LOOKAHEAD_MAX: u32 = 4_096;
 
 /// What a turn of the actor lends to its subscriptions, and what it collects from them.
 pub(super) struct Turn<'a> {
@@ -59,12 +55,9 @@ pub(super) struct ReliableSubscription {
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
     bodies: BTreeMap<Offset, Record>,
-    body_bytes: usize,
     /// Messages of which a dead-letter copy may be there though nobody has said so: those that
     /// failed before the last restart, and those whose copy came to an unknown end.
     suspects: BTreeSet<Offset>,
-    /// A fetch that waits for the byte budget.
-    deferred_fetch: Option<(Offset, u32)>,
     envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
@@ -86,7 +79,7 @@ impl ReliableSubscription {
             .unwrap_or(context.options.dispatch.max_unacked_messages)
             .max(1);
         let progress = log.subscription(record.id, record.start);
-        let config = config(record.kind, policy.clone(), window_max);
+        let config = Config::new(record.kind, policy.clone(), window_max);
         let suspects = progress.failures().map(|(offset, _)| offset).collect();
         ReliableSubscription {
             id: record.id,
@@ -98,9 +91,7 @@ impl ReliableSubscription {
             streams: HashMap::new(),
             absent: HashMap::new(),
             bodies: BTreeMap::new(),
-            body_bytes: 0,
             suspects,
-            deferred_fetch: None,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
@@ -145,9 +136,7 @@ impl ReliableSubscription {
     fn become_kind(&mut self, turn: &mut Turn<'_>, kind: SubscriptionType) {
         self.kind = kind;
         self.bodies.clear();
-        self.body_bytes = 0;
-        self.deferred_fetch = None;
-        let config = config(kind, self.policy.clone(), self.window_max);
+        let config = Config::new(kind, self.policy.clone(), self.window_max);
         let progress = self.engine.progress().clone();
         // A copy may be under way for the engine that is gone.
         self.suspects = progress.failures().map(|(offset, _)| offset).collect();
@@ -202,29 +191,57 @@ impl ReliableSubscription {
     }
 
     pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, result: Result<ReadBatch, ReadError>) {
+        let event = match self.take_in(turn, result) {
+            Some((items, next)) => Event::Fetched { items, next },
+            None => Event::FetchFailed,
+        };
+        self.step(turn, event);
+    }
+
+    pub(super) fn refetched(
+        &mut self,
+        turn: &mut Turn<'_>,
+        from: Offset,
+        result: Result<ReadBatch, ReadError>,
+    ) {
+        let event = match self.take_in(turn, result) {
+            Some((items, next)) => Event::Refetched { from, items, next },
+            None => Event::RefetchFailed { from },
+        };
+        self.step(turn, event);
+    }
+
+    /// Keeps the bodies of what was read; `None` if it cannot be used.
+    fn take_in(
+        &mut self,
+        turn: &Turn<'_>,
+        result: Result<ReadBatch, ReadError>,
+    ) -> Option<(Vec<Item>, Offset)> {
         let batch = match result {
             Ok(batch) => batch,
             Err(error) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %error, "cannot read the log");
-                return self.step(turn, Event::FetchFailed);
+                return None;
             }
         };
         let mut items = Vec::with_capacity(batch.records.len());
+        let mut bodies = Vec::with_capacity(batch.records.len());
         for (offset, bytes) in batch.records {
             match Record::parse(bytes) {
                 Ok(record) => {
-                    items.push(Item { offset, key: record.key() });
-                    self.body_bytes += record.bytes().len();
-                    self.bodies.insert(offset, record);
+                    let len = u32::try_from(record.bytes().len()).unwrap_or(u32::MAX);
+                    items.push(Item { offset, key: record.key(), len });
+                    bodies.push((offset, record));
                 }
                 // The checksum held, so this is a record of a version we do not know.
                 Err(error) => {
                     tracing::error!(topic = %turn.topic.name, %offset, %error, "cannot read a record of the log; delivery stops before it");
-                    return self.step(turn, Event::FetchFailed);
+                    return None;
                 }
             }
         }
-        self.step(turn, Event::Fetched { items, next: batch.next });
+        self.bodies.extend(bodies);
+        Some((items, batch.next))
     }
 
     pub(super) fn dead_lettered(
@@ -253,22 +270,12 @@ impl ReliableSubscription {
         self.step(turn, Event::WindowChanged(window_max));
     }
 
-    /// Puts the cursor; answers where it was. What waits in the streams is void for the engine and
-    /// must not reach a client after this, so it is taken back, and its room given back.
+    /// Puts the cursor; answers where it was. What waits in the streams becomes void by that.
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
-        let taken_back: Vec<(ConsumerId, u32)> =
-            self.streams.iter().map(|(id, queue)| (*id, queue.take_back())).collect();
         // Attempts restart: what fails after this is another failure, with a copy of its own.
         self.suspects.clear();
         self.step(turn, Event::Seek { to });
-        for (consumer, count) in taken_back {
-            // What the connection took just before is told by its own signal, in this turn or the
-            // next; all of it is void, so only the sum matters.
-            if count > 0 {
-                self.step(turn, Event::Drained { consumer, count });
-            }
-        }
         old
     }
 
@@ -344,8 +351,22 @@ impl ReliableSubscription {
     fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
-            Effect::Deliver { consumer, offset, .. } => self.deliver(consumer, offset),
-            Effect::Release { offset } => self.release(turn, offset),
+            Effect::Refetch { from, max } => self.refetch(turn, from, max),
+            Effect::Deliver { consumer, offset, ticket, .. } => {
+                self.deliver(consumer, offset, ticket);
+            }
+            Effect::Void { consumer, ticket } => {
+                if let Some(queue) = self.streams.get(&consumer) {
+                    queue.void(ticket);
+                }
+            }
+            Effect::Release { offset } => {
+                self.suspects.remove(&offset);
+                self.bodies.remove(&offset);
+            }
+            Effect::Park { offset } => {
+                self.bodies.remove(&offset);
+            }
             Effect::Record(step) => self.record(turn, step),
             Effect::DeadLetter { offset, attempt, reason } => {
                 self.dead_letter(turn, offset, attempt, reason);
@@ -354,35 +375,25 @@ impl ReliableSubscription {
         }
     }
 
-    fn fetch(&mut self, turn: &mut Turn<'_>, from: Offset, max: u32) {
-        if self.body_bytes >= BODY_BYTES_MAX {
-            self.deferred_fetch = Some((from, max));
-            return;
-        }
-        let limit = ReadLimit { records_max: max as usize, bytes_max: FETCH_BYTES_MAX };
+    fn fetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
-        turn.log.read(from, limit, move |result| {
+        turn.log.read(from, limit(max), move |result| {
             completions.send(Completion::Fetched { subscription, result });
         });
     }
 
-    fn deliver(&mut self, consumer: ConsumerId, offset: Offset) {
+    fn refetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        turn.log.read(from, limit(max), move |result| {
+            completions.send(Completion::Refetched { subscription, from, result });
+        });
+    }
+
+    fn deliver(&self, consumer: ConsumerId, offset: Offset, ticket: u64) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
         self.metrics.delivered(body.bytes().len());
-        queue.push(Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
-    }
-
-    fn release(&mut self, turn: &mut Turn<'_>, offset: Offset) {
-        self.suspects.remove(&offset);
-        if let Some(body) = self.bodies.remove(&offset) {
-            self.body_bytes -= body.bytes().len();
-        }
-        if self.body_bytes < BODY_BYTES_MAX
-            && let Some((from, max)) = self.deferred_fetch.take()
-        {
-            self.fetch(turn, from, max);
-        }
+        queue.push(ticket, Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {
@@ -422,11 +433,6 @@ impl ReliableSubscription {
     }
 }
 
-fn config(kind: SubscriptionType, policy: FailurePolicy, window_max: u32) -> Config {
-    let lookahead_max = match kind {
-        SubscriptionType::KeyShared => window_max.saturating_add(KEY_LOOKAHEAD_MAX),
-        // One window in the consumers' hands and one ready to follow it.
-        _ => window_max.saturating_mul(2),
-    };
-    Config { kind, policy, window_max, lookahead_max }
+fn limit(records: u32) -> ReadLimit {
+    ReadLimit { records_max: records as usize, bytes_max: FETCH_BYTES_MAX }
 }

@@ -88,6 +88,7 @@ fn u03_attempts_survive_a_restart() {
         nack 0; +100ms; nack 0; +200ms; nack 0
         restart
         join a
+        +400ms
         nack 0; +500ms; nack 0; +500ms; nack 0
         restart
         join a
@@ -102,11 +103,12 @@ fn u03_attempts_survive_a_restart() {
             +200ms                 | 0.300s:a<-0#3
             nack 0                 | failed:0#3
             restart                |
-            join a                 | a<-0#4
+            join a                 |
+            +400ms                 | 0.700s:a<-0#4
             nack 0                 | failed:0#4
-            +500ms                 | 0.800s:a<-0#5
+            +500ms                 | 1.200s:a<-0#5
             nack 0                 | failed:0#5
-            +500ms                 | 1.300s:a<-0#6
+            +500ms                 | 1.700s:a<-0#6
             nack 0                 | failed:0#6 DLQ:0#6
             restart                |
             join a                 | DLQ:0#6
@@ -508,7 +510,7 @@ fn u12_a_seek_voids_everything_under_way() {
             join a room=4          |
             publish m*9            | a<-0#1 a<-1#1 a<-2#1 a<-3#1
             drain a 2              | a<-4#1 a<-5#1
-            seek 7                 | moved:7
+            seek 7                 | void:a<-2 void:a<-3 void:a<-4 void:a<-5 moved:7
             ack 0                  |
             nack 1                 |
             ack 3                  |
@@ -539,12 +541,12 @@ fn u15_an_ack_hole_survives_a_restart_alone() {
             join a                 |
             publish m*12           | a<-0#1 a<-1#1 a<-2#1 a<-3#1 a<-4#1 a<-5#1 a<-6#1 a<-7#1 a<-8#1 a<-9#1 a<-10#1 a<-11#1
             ack 0..7 8..12         | done:0 done:1 done:2 done:3 done:4 done:5 done:6 done:8 done:9 done:10 done:11
-            progress               | Progress { cursor: Offset(7), finished: {Offset(8): Offset(12)}, attempts: {} }
+            progress               | Progress { cursor: Offset(7), finished: {Offset(8): Offset(12)}, finished_len: 4, attempts: {} }
             restart                |
             join b                 | b<-7#1
             stats                  | backlog=1 in_flight=1 consumers=1 attached=1
             ack 7                  | done:7
-            progress               | Progress { cursor: Offset(12), finished: {}, attempts: {} }
+            progress               | Progress { cursor: Offset(12), finished: {}, finished_len: 0, attempts: {} }
         "#]],
     );
 }

@@ -49,7 +49,7 @@ fn a_nack_counts_once_and_only_in_flight() {
             join a room=5          |
             nack 0                 |
             publish k              | a<-0#1
-            nack 0                 | failed:0#1
+            nack 0                 | void:a<-0 failed:0#1
             nack 0                 |
             why                    | offset 0 waits for its re-delivery in 1.0 s
             drain a 1              |
@@ -232,10 +232,10 @@ fn a_dead_letter_moves_the_cursor_only_once_its_copy_is_durable() {
             nack 0 first           | failed:0#1(first)
             +1s                    | 1.000s:a<-0#2
             nack 0 second          | failed:0#2(second) DLQ:0#2(second)
-            progress               | Progress { cursor: Offset(0), finished: {}, attempts: {Offset(0): Attempts { count: 2, blocked: false, reason: "second" }} }
+            progress               | Progress { cursor: Offset(0), finished: {}, finished_len: 0, attempts: {Offset(0): Attempts { count: 2, blocked: false, reason: "second", delay_ms: 0 }} }
             why                    | dead-letter copy of offset 0 is being written
             dead ok 0              | done:0 a<-1#1
-            progress               | Progress { cursor: Offset(1), finished: {}, attempts: {} }
+            progress               | Progress { cursor: Offset(1), finished: {}, finished_len: 0, attempts: {} }
         "#]],
     );
 }

@@ -259,7 +259,7 @@ fn a_full_owner_holds_its_keys_and_no_others() {
             why                    | consumers have no room: they do not read fast enough
             drain a 1              | a<-1#1
             drain a 1              | a<-2#1
-            ack 0..3               | done:0 done:1 done:2
+            ack 0..3               | done:0 done:1 void:a<-2 done:2
         "#]],
     );
 }

@@ -200,7 +200,7 @@ impl World {
         if counts {
             self.excused.insert(offset.0);
         }
-        self.step(Event::Acked { offset });
+        self.step(Event::Acked { offset, attempt: None });
         assert!(!counts || self.finished.contains(&offset.0), "ack of {offset} was lost");
     }
 
@@ -218,7 +218,7 @@ impl World {
         if counts {
             self.excuse_exhausted(offset);
         }
-        self.step(Event::Nacked { offset, delay_ms, reason: None });
+        self.step(Event::Nacked { offset, attempt: None, delay_ms, reason: None });
         let failed = self.journal[before..]
             .iter()
             .any(|step| matches!(step, Step::Failed { offset: o, .. } if *o == offset));
@@ -236,7 +236,7 @@ impl World {
         (from..end.min(self.tail().0))
             .filter_map(|offset| {
                 let key = self.log[offset as usize].clone()?;
-                Some(Item { offset: Offset(offset), key })
+                Some(Item { offset: Offset(offset), key, len: 100 })
             })
             .collect()
     }
@@ -349,7 +349,9 @@ impl World {
                 assert!(max > 0 && from < self.tail());
                 assert_eq!(self.fetch.replace((from, max)), None, "one fetch at a time");
             }
-            Effect::Deliver { consumer, offset, attempt } => {
+            Effect::Void { consumer, .. } => assert!(self.streams.contains_key(&consumer)),
+            Effect::Park { .. } | Effect::Refetch { .. } => panic!("there is room for all bodies"),
+            Effect::Deliver { consumer, offset, attempt, .. } => {
                 self.check_delivery(consumer, offset, attempt);
             }
             Effect::Release { offset } => {
@@ -419,7 +421,10 @@ impl World {
                 assert!(!self.finished.contains(&offset.0));
                 self.out.remove(offset);
             }
-            Step::Moved { .. } => {}
+            Step::Delivered { offset, attempt } => {
+                assert_eq!(*attempt, self.made(*offset), "recorded attempt of {offset}");
+            }
+            Step::Delayed { .. } | Step::Moved { .. } => {}
         }
         self.progress.apply(&step);
         self.journal.push(step);
@@ -442,6 +447,10 @@ impl World {
         let backlog = open.filter(|offset| !self.finished.contains(offset)).count();
         assert_eq!(stats.backlog as usize, backlog);
         self.check_why(window_used);
+        if self.subscription.next_deadline().is_none_or(|at| at > self.now) && self.fetch.is_none()
+        {
+            assert_eq!(engine.stall(self.now), None);
+        }
     }
 
     /// The reason is a true one.
@@ -474,7 +483,7 @@ impl World {
                 assert_eq!(self.kind(), SubscriptionType::KeyShared);
                 assert!(engine.members().len() > self.streams.len());
             }
-            Why::Moving => panic!("no reason, but it does not move"),
+            Why::Stalled | Why::Overdue { .. } => panic!("no reason, but it does not move"),
         }
     }
 

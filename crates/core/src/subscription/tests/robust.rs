@@ -27,6 +27,7 @@ fn run(setup: &str, total: u64, keys: u64, consumers: u64, newest_first: bool) -
                     let item = |offset: u64| Item {
                         offset: Offset(offset),
                         key: Arc::from(format!("k{}", offset % keys)),
+                        len: 100,
                     };
                     let items = (from.0..next.0).map(item).collect();
                     events.push(Event::Fetched { items, next });
@@ -43,7 +44,7 @@ fn run(setup: &str, total: u64, keys: u64, consumers: u64, newest_first: bool) -
             let oldest =
                 if newest_first { with_clients.pop_back() } else { with_clients.pop_front() };
             match oldest {
-                Some(offset) => events.push(Event::Acked { offset }),
+                Some(offset) => events.push(Event::Acked { offset, attempt: None }),
                 None => break,
             }
         }
@@ -83,13 +84,26 @@ fn consumers() -> impl Strategy<Value = ConsumerId> {
 }
 
 fn events() -> impl Strategy<Value = Event> {
-    let item = (offsets(), "[ab]?").prop_map(|(offset, key)| Item { offset, key: key.into() });
+    let item = || {
+        (offsets(), "[ab]?").prop_map(|(offset, key)| Item { offset, key: key.into(), len: 100 })
+    };
+    let attempt = || {
+        let attempt = (1_u32..4, consumers(), 0_u32..2);
+        prop::option::of(attempt.prop_map(|(number, consumer, epoch)| AttemptId {
+            number,
+            consumer,
+            epoch,
+        }))
+    };
     let number = prop_oneof![0_u32..5, Just(u32::MAX)];
     prop_oneof![
         offsets().prop_map(|next| Event::Tail { next }),
-        (prop::collection::vec(item, 0..6), offsets())
+        (prop::collection::vec(item(), 0..6), offsets())
             .prop_map(|(items, next)| Event::Fetched { items, next }),
         Just(Event::FetchFailed),
+        (offsets(), prop::collection::vec(item(), 0..6), offsets())
+            .prop_map(|(from, items, next)| Event::Refetched { from, items, next }),
+        offsets().prop_map(|from| Event::RefetchFailed { from }),
         (consumers(), prop::collection::vec("[ab*?]{0,3}", 0..3))
             .prop_map(|(consumer, key_filters)| Event::Attached { consumer, key_filters }),
         (consumers(), number.clone()).prop_map(|(consumer, room)| Event::Opened { consumer, room }),
@@ -98,12 +112,12 @@ fn events() -> impl Strategy<Value = Event> {
         (consumers(), any::<bool>())
             .prop_map(|(consumer, clean)| Event::Closed { consumer, clean }),
         consumers().prop_map(|consumer| Event::Detached { consumer }),
-        offsets().prop_map(|offset| Event::Acked { offset }),
-        (offsets(), any::<Option<u64>>()).prop_map(|(offset, delay_ms)| Event::Nacked {
-            offset,
-            delay_ms,
-            reason: None
+        (offsets(), attempt()).prop_map(|(offset, attempt)| Event::Acked { offset, attempt }),
+        (offsets(), attempt(), any::<Option<u64>>()).prop_map(|(offset, attempt, delay_ms)| {
+            Event::Nacked { offset, attempt, delay_ms, reason: None }
         }),
+        (offsets(), attempt(), prop_oneof![0_u64..3_000, Just(u64::MAX)])
+            .prop_map(|(offset, attempt, by_ms)| Event::Extended { offset, attempt, by_ms }),
         offsets().prop_map(|offset| Event::DeadLettered { offset }),
         offsets().prop_map(|offset| Event::DeadLetterFailed { offset, reason: "no".to_owned() }),
         number.prop_map(Event::WindowChanged),
@@ -122,14 +136,15 @@ proptest! {
         start in offsets(),
         steps in prop::collection::vec((events(), 0_u64..5_000), 0..60),
     ) {
-        let setup = format!("{kind} 1,1000,100,1000,{poison} window=3 lookahead=5");
+        let setup = format!("{kind} 1,1000,100,1000,{poison} window=3 lookahead=5 bytes=250");
         let mut subscription = Subscription::new(config(&setup), Progress::at(start), Offset(0));
         let mut now = Tick(0);
         let mut effects = Vec::new();
         for (event, pause_ms) in steps {
             now = now.after_ms(pause_ms);
             subscription.step(now, event, &mut effects);
-            let _ = (subscription.why(now), subscription.stats(now), subscription.next_deadline());
+            let _ = (subscription.why(now), subscription.stats(now), subscription.stall(now));
+            let _ = subscription.next_deadline();
             prop_assert!(subscription.slots.counts().window_used() as usize <= subscription.slots.len());
         }
     }

@@ -1,13 +1,16 @@
 //! The script runner: one command per line in, the engine's effects behind each line out.
 //!
 //! A script begins with the set-up: kind, policy `max,timeout,base,max_delay,poison`, and options
-//! `window=N`, `lookahead=N`. Then commands:
+//! `window=N`, `lookahead=N`, `bytes=N` (each message has 100), `all` (shows the records that only
+//! a restart needs). Then commands:
 //! - `join a [room=N] [filters=x*,y]`: subscribe and open; without `room` the stream drains itself
 //! - `attach`, `open`, `drain a N`, `kill a`, `close a` (clean), `detach a`
 //! - `publish k1 k2*3`: one message per key; `gap N`: offsets that the log does not have
 //! - `ack 0 3..5`, `nack 0 [delay=ms] [reason]`, `dead ok 0`, `dead fail 0 reason`
+//! - `claim a 0#1 ack|nack|extend=MS [epoch=N]`: the same from the native wire; `extend 0 MS`
 //! - `+30s`, `+500ms`; `seek N`; `policy ...`; `window N`; `why`; `stats`; `progress`
-//! - `hold`/`answer`: keep fetches back, answer them; `unreadable`: fail the one kept back
+//! - `hold`/`answer`: keep fetches back, answer them; `unreadable`: fail the one kept back; `lost`:
+//!   fail the first read of parked messages that is kept back
 //! - `restart`: a new engine from what was recorded; all streams are gone
 //!
 //! Shown are deliveries `a<-0#1` (consumer, offset, attempt), records, dead letters and the notes
@@ -43,8 +46,14 @@ struct Runner {
     eager: BTreeMap<ConsumerId, bool>,
     is_holding: bool,
     kept: Option<(Offset, u32)>,
+    /// Reads of parked messages, while fetches are kept back.
+    kept_bodies: VecDeque<(Offset, u32)>,
+    /// Everything that streams were given: offset and ticket.
+    queues: BTreeMap<ConsumerId, Vec<(Offset, u64)>>,
     shown: Vec<String>,
     shows_time: bool,
+    /// Shows also the records that only a restart needs.
+    shows_all: bool,
     trace: String,
 }
 
@@ -59,8 +68,11 @@ impl Runner {
             eager: BTreeMap::new(),
             is_holding: false,
             kept: None,
+            kept_bodies: VecDeque::new(),
+            queues: BTreeMap::new(),
             shown: Vec::new(),
             shows_time: false,
+            shows_all: setup.contains(" all"),
             trace: String::new(),
         }
     }
@@ -88,10 +100,37 @@ impl Runner {
             }
             "ack" => {
                 for offset in rest.iter().flat_map(|word| range(word)) {
-                    self.step(Event::Acked { offset: Offset(offset) });
+                    self.step(Event::Acked { offset: Offset(offset), attempt: None });
                 }
             }
             "nack" => self.nack(rest),
+            // What the native wire says: `claim a 0#1 ack|nack|extend=MS`.
+            "claim" => {
+                let (offset, number) = rest[1].split_once('#').expect("offset#attempt");
+                let (offset, consumer) = (Offset(num(offset)), consumer(rest[0]));
+                let number = num(number) as u32;
+                let epoch =
+                    option(rest, "epoch=").map_or(self.subscription.epoch(), |e| num(e) as u32);
+                let attempt = Some(AttemptId { number, consumer, epoch });
+                let answer = self.answered(match rest[2] {
+                    "ack" => Event::Acked { offset, attempt },
+                    "nack" => Event::Nacked { offset, attempt, delay_ms: None, reason: None },
+                    what => {
+                        let by_ms = num(what.strip_prefix("extend=").expect("a claim"));
+                        Event::Extended { offset, attempt, by_ms }
+                    }
+                });
+                self.shown.push(format!("{answer:?}"));
+            }
+            "extend" => {
+                let (offset, by_ms) = (Offset(num(rest[0])), num(rest[1]));
+                let answer = self.answered(Event::Extended { offset, attempt: None, by_ms });
+                self.shown.push(format!("{answer:?}"));
+            }
+            "lost" => {
+                let (from, _) = self.kept_bodies.pop_front().expect("a read is under way");
+                self.step(Event::RefetchFailed { from });
+            }
             "dead" => {
                 let offset = Offset(num(rest[1]));
                 self.step(match rest[0] {
@@ -160,7 +199,7 @@ impl Runner {
         let reason = (!words.is_empty()).then(|| words.join(" "));
         for offset in range(rest[0]) {
             let (offset, reason) = (Offset(offset), reason.clone());
-            self.step(Event::Nacked { offset, delay_ms, reason });
+            self.step(Event::Nacked { offset, attempt: None, delay_ms, reason });
         }
     }
 
@@ -176,6 +215,7 @@ impl Runner {
         let tail = Offset(self.log.len() as u64);
         self.subscription = Subscription::new(config, progress, tail);
         self.kept = None;
+        self.kept_bodies.clear();
     }
 
     /// Moves the clock, with a deadline event at every moment that the engine asks for.
@@ -195,17 +235,25 @@ impl Runner {
     }
 
     fn step(&mut self, event: Event) {
+        self.answered(event);
+    }
+
+    fn answered(&mut self, event: Event) -> Answer {
         let mut events = VecDeque::from([event]);
+        let mut first = None;
         while let Some(event) = events.pop_front() {
             let mut effects = Vec::new();
-            self.subscription.step(self.now, event, &mut effects);
+            let answer = self.subscription.step(self.now, event, &mut effects);
+            first.get_or_insert(answer);
             for effect in effects {
                 self.perform(effect, &mut events);
             }
         }
+        assert_eq!(self.subscription.stall(self.now), None);
         if !self.is_holding {
             self.answer();
         }
+        first.expect("there was an event")
     }
 
     fn perform(&mut self, effect: Effect, events: &mut VecDeque<Event>) {
@@ -218,7 +266,18 @@ impl Runner {
                 assert_eq!(self.kept.replace((from, max)), None, "one fetch at a time");
                 return;
             }
-            Effect::Deliver { consumer, offset, attempt } => {
+            Effect::Refetch { from, max } => {
+                self.kept_bodies.push_back((from, max));
+                format!("read:{from}..{}", from.plus(max.into()))
+            }
+            Effect::Park { offset } => format!("park:{offset}"),
+            Effect::Void { consumer, ticket } => {
+                let queue = self.queues.entry(consumer).or_default();
+                let offset = queue.iter().find(|entry| entry.1 == ticket).expect("it is queued").0;
+                format!("void:{}<-{offset}", name(consumer))
+            }
+            Effect::Deliver { consumer, offset, attempt, ticket } => {
+                self.queues.entry(consumer).or_default().push((offset, ticket));
                 if self.eager[&consumer] {
                     events.push_back(Event::Drained { consumer, count: 1 });
                 }
@@ -234,6 +293,10 @@ impl Runner {
                         format!("{what}:{offset}#{attempt}{}", because(&reason))
                     }
                     Step::Moved { cursor } => format!("moved:{cursor}"),
+                    // They follow from what is shown.
+                    Step::Delivered { .. } | Step::Delayed { .. } if !self.shows_all => return,
+                    Step::Delivered { offset, attempt } => format!("sent:{offset}#{attempt}"),
+                    Step::Delayed { offset, delay_ms } => format!("delay:{offset}={delay_ms}ms"),
                 }
             }
             Effect::DeadLetter { offset, attempt, reason } => {
@@ -252,14 +315,23 @@ impl Runner {
     }
 
     fn answer(&mut self) {
-        let Some((from, max)) = self.kept.take() else { return };
+        if let Some((from, max)) = self.kept.take() {
+            let (items, next) = self.read(from, max);
+            self.step(Event::Fetched { items, next });
+        }
+        while let Some((from, max)) = self.kept_bodies.pop_front() {
+            let (items, next) = self.read(from, max);
+            self.step(Event::Refetched { from, items, next });
+        }
+    }
+
+    fn read(&self, from: Offset, max: u32) -> (Vec<Item>, Offset) {
         let end = Offset(from.0.saturating_add(u64::from(max)).min(self.log.len() as u64));
         let items = (from.0..end.0).filter_map(|offset| {
             let key = self.log[offset as usize].clone()?;
-            Some(Item { offset: Offset(offset), key })
+            Some(Item { offset: Offset(offset), key, len: 100 })
         });
-        let items = items.collect();
-        self.step(Event::Fetched { items, next: end });
+        (items.collect(), end)
     }
 }
 
@@ -291,11 +363,11 @@ pub(super) fn config(setup: &str) -> Config {
         kind => panic!("`{kind}` is no kind"),
     };
     let limit = |name: &str| option(&words, name).map_or(100, |n| num(n) as u32);
+    let policy = policy(words.get(1).copied().unwrap_or("5,30000,1000,60000,block"));
     Config {
-        kind,
-        policy: policy(words.get(1).copied().unwrap_or("5,30000,1000,60000,block")),
-        window_max: limit("window="),
         lookahead_max: limit("lookahead="),
+        body_bytes_max: option(&words, "bytes=").map_or(BODY_BYTES_MAX, num),
+        ..Config::new(kind, policy, limit("window="))
     }
 }
 

@@ -1,0 +1,276 @@
+//! KeyShared's gate: one lane per key that has messages here.
+//!
+//! The head of a lane is the next message of its key, while none of the key is out. Heads lie with
+//! the consumer that owns the key; only a change of consumers makes heads look for owners anew.
+//!
+//! Law: at most one message of a key goes at a time, in offset order.
+
+use super::gate::{Appetite, Next};
+use super::members::{Members, Pick};
+use super::slot::{KeyId, List, NIL, SlotId, Slots, StreamNo};
+use super::stream::Streams;
+use crate::ids::{FNV_OFFSET_BASIS, Offset, fnv1a_64};
+use crate::policy::SubscriptionType;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// All lanes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PerKey {
+    /// Hashed without chance, and never walked: a history replays.
+    numbers: HashMap<Arc<str>, KeyId, BuildHasherDefault<KeyHasher>>,
+    lanes: Vec<Lane>,
+    unused: Vec<KeyId>,
+    /// Heads whose owner is to be looked up, and some that are heads no more.
+    fresh: VecDeque<KeyId>,
+    fresh_len: usize,
+    /// Heads by owner. No empty lists.
+    owned: BTreeMap<StreamNo, BTreeMap<Offset, KeyId>>,
+    owned_len: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Lane {
+    key: Arc<str>,
+    ready: List,
+    /// How many are out; they hold the key.
+    out: u32,
+    head: SlotId,
+    place: Place,
+}
+
+/// Where a head lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// There is no head.
+    None,
+    Fresh,
+    Owned(StreamNo),
+    /// Waits for a consumer to come.
+    Unowned,
+    /// Waits for its body.
+    Reading,
+}
+
+impl PerKey {
+    pub fn key_id(&mut self, key: &Arc<str>) -> KeyId {
+        if let Some(id) = self.numbers.get(key) {
+            return *id;
+        }
+        let lane =
+            Lane { key: key.clone(), ready: List::EMPTY, out: 0, head: NIL, place: Place::None };
+        let id = match self.unused.pop() {
+            Some(id) => {
+                self.lanes[id as usize] = lane;
+                id
+            }
+            None => {
+                self.lanes.push(lane);
+                (self.lanes.len() - 1) as KeyId
+            }
+        };
+        self.numbers.insert(key.clone(), id);
+        id
+    }
+
+    pub fn key(&self, id: KeyId) -> Arc<str> {
+        self.lanes[id as usize].key.clone()
+    }
+
+    pub fn enter(&mut self, slots: &mut Slots, id: SlotId) {
+        let key = slots.get(id).key;
+        self.lanes[key as usize].ready.insert(slots, id);
+        self.refresh(slots, key);
+    }
+
+    pub fn come_back(&mut self, slots: &mut Slots, id: SlotId) {
+        let key = slots.get(id).key;
+        let lane = &mut self.lanes[key as usize];
+        lane.out -= 1;
+        lane.ready.insert(slots, id);
+        self.refresh(slots, key);
+    }
+
+    pub fn take(&mut self, slots: &mut Slots, id: SlotId) {
+        let key = slots.get(id).key;
+        let lane = &mut self.lanes[key as usize];
+        lane.ready.remove(slots, id);
+        lane.out += 1;
+        self.refresh(slots, key);
+    }
+
+    pub fn leave(&mut self, slots: &mut Slots, id: SlotId) {
+        let slot = slots.get(id);
+        let (key, is_ready) = (slot.key, slot.is_ready());
+        let lane = &mut self.lanes[key as usize];
+        if is_ready {
+            lane.ready.remove(slots, id);
+        } else {
+            lane.out -= 1;
+        }
+        self.refresh(slots, key);
+        let lane = &mut self.lanes[key as usize];
+        if lane.ready.is_empty() && lane.out == 0 {
+            self.numbers.remove(&lane.key);
+            self.unused.push(key);
+        }
+    }
+
+    pub fn body_came(&mut self, slots: &Slots, id: SlotId) {
+        let key = slots.get(id).key;
+        let lane = &self.lanes[key as usize];
+        if lane.head == id && lane.place == Place::Reading {
+            self.put_to(slots, key, Place::Fresh);
+        }
+    }
+
+    /// All heads that lie with a consumer, or wait for one, look for their owners anew.
+    pub fn disown(&mut self, slots: &Slots) {
+        let mut heads: Vec<(Offset, KeyId)> = Vec::new();
+        for (lane, key) in self.lanes.iter().zip(0..) {
+            if matches!(lane.place, Place::Owned(_) | Place::Unowned) {
+                heads.push((slots.get(lane.head).offset, key));
+            }
+        }
+        heads.sort_unstable();
+        for (_, key) in heads {
+            self.put_to(slots, key, Place::Fresh);
+        }
+    }
+
+    pub fn next(&mut self, slots: &Slots, members: &mut Members, streams: &Streams) -> Next {
+        while let Some(key) = self.fresh.pop_front() {
+            let lane = &self.lanes[key as usize];
+            // Each time a head lies here its key is in the queue once; so count the last.
+            if lane.place != Place::Fresh {
+                continue;
+            }
+            let head = lane.head;
+            let pick = members.pick(SubscriptionType::KeyShared, &lane.key, |_| true);
+            let place = match pick {
+                Pick::To(owner) | Pick::Full(owner) => {
+                    streams.number(owner).map_or(Place::Unowned, Place::Owned)
+                }
+                Pick::NoMatch | Pick::NoConsumer => Place::Unowned,
+            };
+            self.put_to(slots, key, place);
+            if pick == Pick::NoMatch {
+                return Next::Unmatched(head);
+            }
+        }
+        let with_room = self.owned.iter().filter_map(|(owner, heads)| {
+            let stream = streams.get(*owner).filter(|stream| stream.has_room())?;
+            let (offset, key) = heads.first_key_value()?;
+            Some((*offset, *key, stream.consumer))
+        });
+        let Some((_, key, owner)) = with_room.min_by_key(|(offset, ..)| *offset) else {
+            return Next::Wait;
+        };
+        let head = self.lanes[key as usize].head;
+        if slots.get(head).has_body {
+            return Next::Send(head, owner);
+        }
+        self.put_to(slots, key, Place::Reading);
+        Next::Read(head)
+    }
+
+    /// Heads that could go if window and consumers had room.
+    pub fn sendable(&self) -> usize {
+        self.owned_len + self.fresh_len
+    }
+
+    pub fn has_taker(&self, streams: &Streams) -> bool {
+        self.fresh_len > 0 || self.owned.keys().any(|owner| streams.has_room(*owner))
+    }
+
+    pub fn appetite(&self, streams: &Streams, enough: u32) -> Appetite {
+        let is_idle = |(number, stream): (StreamNo, &super::stream::Stream)| {
+            stream.has_room() && !self.owned.contains_key(&number)
+        };
+        if streams.iter().any(is_idle) {
+            Appetite::Starving
+        } else if self.sendable() < enough as usize {
+            Appetite::Some
+        } else {
+            Appetite::None
+        }
+    }
+
+    pub fn follower(&self, slots: &Slots, id: SlotId) -> Option<SlotId> {
+        let lane = &self.lanes[slots.get(id).key as usize];
+        (!lane.ready.is_empty()).then_some(lane.ready.first)
+    }
+
+    pub fn is_behind(&self, slots: &Slots, id: SlotId) -> bool {
+        self.lanes[slots.get(id).key as usize].head != id
+    }
+
+    /// Brings the head of a lane up to date.
+    fn refresh(&mut self, slots: &Slots, key: KeyId) {
+        let lane = &self.lanes[key as usize];
+        let head = if lane.out == 0 { lane.ready.first } else { NIL };
+        if head == lane.head {
+            return;
+        }
+        self.put_to(slots, key, Place::None);
+        if head != NIL {
+            self.lanes[key as usize].head = head;
+            self.put_to(slots, key, Place::Fresh);
+        }
+    }
+
+    /// Moves the head of a lane to another place.
+    fn put_to(&mut self, slots: &Slots, key: KeyId, place: Place) {
+        let lane = &mut self.lanes[key as usize];
+        let before = std::mem::replace(&mut lane.place, place);
+        let head = lane.head;
+        if place == Place::None {
+            lane.head = NIL;
+        }
+        match before {
+            Place::Fresh => self.fresh_len -= 1,
+            Place::Owned(owner) => {
+                if let Some(heads) = self.owned.get_mut(&owner) {
+                    heads.remove(&slots.get(head).offset);
+                    self.owned_len -= 1;
+                    if heads.is_empty() {
+                        self.owned.remove(&owner);
+                    }
+                }
+            }
+            Place::None | Place::Unowned | Place::Reading => {}
+        }
+        match place {
+            Place::Fresh => {
+                self.fresh_len += 1;
+                self.fresh.push_back(key);
+            }
+            Place::Owned(owner) => {
+                self.owned_len += 1;
+                self.owned.entry(owner).or_default().insert(slots.get(head).offset, key);
+            }
+            Place::None | Place::Unowned | Place::Reading => {}
+        }
+    }
+}
+
+/// FNV-1a with a finishing mix, for the table of keys.
+#[derive(Debug, Clone)]
+pub(super) struct KeyHasher(u64);
+
+impl Default for KeyHasher {
+    fn default() -> KeyHasher {
+        KeyHasher(FNV_OFFSET_BASIS)
+    }
+}
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = fnv1a_64(self.0, bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
