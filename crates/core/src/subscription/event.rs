@@ -57,6 +57,13 @@ pub enum Event {
         /// Messages that its queue takes.
         room: u32,
     },
+    /// The client of a consumer whose stream is open takes messages ahead of its application and
+    /// cannot say which of them the application has: what it took is an attempt, and its time
+    /// runs, only when the application can have seen it.
+    ReadsAhead {
+        /// Whose.
+        consumer: ConsumerId,
+    },
     /// The connection took messages out of the stream's queue, in delivery order.
     Drained {
         /// Whose stream.

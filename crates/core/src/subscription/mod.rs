@@ -54,7 +54,7 @@ use bodies::Bodies;
 use fetch::Reader;
 use gate::{Gate, Next};
 use poison::FailedCopy;
-use slot::{SlotId, Slots, State};
+use slot::{SlotId, Slots, State, StreamNo};
 use std::collections::BTreeMap;
 use stream::Streams;
 
@@ -138,6 +138,8 @@ pub struct Subscription {
     tickets: u64,
     /// Finished in this step and not recorded yet.
     run: Option<(Offset, Offset)>,
+    /// Streams that read ahead and whose application has just nothing in its hands.
+    idle: Vec<StreamNo>,
 }
 
 impl Subscription {
@@ -160,6 +162,7 @@ impl Subscription {
             loaded: None,
             tickets: 0,
             run: None,
+            idle: Vec::new(),
         }
     }
 
@@ -167,6 +170,9 @@ impl Subscription {
     pub fn step(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) -> Answer {
         self.loaded.get_or_insert(now);
         let answer = self.take(now, event, out);
+        while let Some(number) = self.idle.pop() {
+            self.hand_over(now, number, out);
+        }
         // What happened is recorded before what follows from it.
         self.record_run(out);
         self.dispatch(out);
@@ -191,10 +197,11 @@ impl Subscription {
                 self.gate.members_changed(&self.slots);
             }
             Event::Opened { consumer, room } => self.on_opened(now, consumer, room, out),
+            Event::ReadsAhead { consumer } => self.on_reads_ahead(consumer),
             Event::Drained { consumer, count } => self.on_drained(now, consumer, count, out),
             Event::Closed { consumer, clean } => self.on_closed(now, consumer, clean, out),
             Event::Detached { consumer } => self.on_detached(now, consumer, out),
-            Event::Acked { offset, attempt } => return self.on_acked(offset, attempt, out),
+            Event::Acked { offset, attempt } => return self.on_acked(now, offset, attempt, out),
             Event::Nacked { offset, attempt, delay_ms, reason } => {
                 return self.on_nacked(now, offset, attempt, delay_ms, reason, out);
             }
@@ -305,10 +312,13 @@ impl Subscription {
     }
 
     fn let_go(&mut self, state: State) {
-        if let State::InFlight { stream, .. } = state
-            && let Some(stream) = self.streams.get_mut(stream)
+        if let State::InFlight { stream: number, .. } = state
+            && let Some(stream) = self.streams.get_mut(number)
         {
             stream.in_flight -= 1;
+            if stream.in_flight == 0 && stream.ahead.is_some() {
+                self.idle.push(number);
+            }
         }
     }
 

@@ -9,11 +9,12 @@
 use super::event::{Answer, AttemptId};
 use super::slot::{SlotId, State};
 use super::{Effect, Subscription};
-use crate::ids::Offset;
+use crate::ids::{Offset, Tick};
 
 impl Subscription {
     pub(super) fn on_acked(
         &mut self,
+        now: Tick,
         offset: Offset,
         attempt: Option<AttemptId>,
         out: &mut Vec<Effect>,
@@ -22,6 +23,9 @@ impl Subscription {
             (Some(id), None) if !self.slots.get(id).is_known => Answer::Unchanged,
             (Some(id), Some(attempt)) if !self.is_current(id, attempt) => Answer::Stale,
             (Some(id), _) => {
+                if let State::Queued { stream, ticket } = self.slots.get(id).state() {
+                    self.seen(now, stream, ticket, out);
+                }
                 self.finish(id, out);
                 Answer::Taken
             }

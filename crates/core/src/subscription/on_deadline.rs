@@ -22,10 +22,11 @@ impl Subscription {
     fn on_due(&mut self, now: Tick, offset: Offset, out: &mut Vec<Effect>) {
         let Some(id) = self.slots.find(offset) else { return };
         match self.slots.get(id).state() {
-            State::InFlight { .. } => {
+            State::InFlight { stream, .. } => {
                 out.push(Effect::Note(Note::AckTimeout(offset)));
                 let delay_ms = self.redelivery_delay_ms(id, None);
                 self.fail(now, id, ACK_TIMEOUT.to_owned(), delay_ms, out);
+                self.relieve(stream);
             }
             State::Waiting { .. } => self.put(id, State::Ready),
             State::DeadLettering { .. } => self.dead_letter(id, out),

@@ -31,8 +31,9 @@ impl Subscription {
             State::InFlight { .. } => {}
             // The client was faster than the news that the connection took it; or an old delivery
             // speaks, and the new one must not be sent.
-            State::Queued { stream, .. } => {
+            State::Queued { stream, ticket } => {
                 self.void(id, out);
+                self.seen(now, stream, ticket, out);
                 self.start(now, id, stream, out);
             }
             _ => return without_effect,

@@ -1,12 +1,15 @@
 //! Streams: what a consumer's connection does to the messages it was given.
 //!
 //! Law: an attempt begins when the connection takes a message, not before; a message in a queue
-//! that nobody drains burns nothing. What a lost consumer held is ready again at once.
+//! that nobody drains burns nothing. Where the client reads ahead of its application, it begins
+//! when the application can have the message: it has nothing else in its hands, or has spoken of a
+//! later one. What a lost consumer held is ready again at once.
 
 use super::on_extend::saturated;
 use super::slot::{SlotId, State, StreamNo};
 use super::{Effect, Note, Step, Subscription};
 use crate::ids::{ConsumerId, Tick};
+use crate::policy::SubscriptionType;
 
 /// Recorded reason of a delivery whose consumer went away.
 const CONSUMER_GONE: &str = "consumer gone";
@@ -37,8 +40,57 @@ impl Subscription {
         for _ in 0..count {
             let stream = self.streams.get_mut(number);
             let Some((id, ticket)) = stream.and_then(|stream| stream.pop()) else { return };
+            if !self.is_queued(id, number, ticket) {
+                continue;
+            }
+            match self.streams.get_mut(number).and_then(|stream| stream.ahead.as_mut()) {
+                Some(ahead) => ahead.push_back((id, ticket)),
+                None => self.start(now, id, number, out),
+            }
+        }
+        self.hand_over(now, number, out);
+    }
+
+    pub(super) fn on_reads_ahead(&mut self, consumer: ConsumerId) {
+        let number = self.streams.number(consumer);
+        if let Some(stream) = number.and_then(|number| self.streams.get_mut(number)) {
+            stream.ahead.get_or_insert_default();
+        }
+    }
+
+    /// An application that has nothing in its hands takes the next of what its client holds.
+    pub(super) fn hand_over(&mut self, now: Tick, number: StreamNo, out: &mut Vec<Effect>) {
+        while let Some(stream) = self.streams.get_mut(number)
+            && stream.in_flight == 0
+            && let Some((id, ticket)) = stream.next_ahead(u64::MAX)
+        {
             if self.is_queued(id, number, ticket) {
                 self.start(now, id, number, out);
+            }
+        }
+    }
+
+    /// The application has spoken of the delivery with this ticket, so it has everything that its
+    /// client took before.
+    pub(super) fn seen(&mut self, now: Tick, number: StreamNo, ticket: u64, out: &mut Vec<Effect>) {
+        while let Some(stream) = self.streams.get_mut(number)
+            && let Some((id, earlier)) = stream.next_ahead(ticket)
+        {
+            if earlier < ticket && self.is_queued(id, number, earlier) {
+                self.start(now, id, number, out);
+            }
+        }
+    }
+
+    /// An application let its time run out. What its client holds besides goes to others, if there
+    /// are any, and nobody is blamed for it.
+    pub(super) fn relieve(&mut self, number: StreamNo) {
+        let others = self.config.kind == SubscriptionType::Shared && self.streams.len() > 1;
+        let Some(stream) = self.streams.get_mut(number).filter(|_| others) else { return };
+        let ahead = stream.ahead.as_mut().map(std::mem::take).unwrap_or_default();
+        for (id, ticket) in ahead {
+            if self.is_queued(id, number, ticket) {
+                self.put(id, State::Ready);
             }
         }
     }

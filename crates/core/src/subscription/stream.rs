@@ -16,6 +16,9 @@ pub(super) struct Stream {
     queue: VecDeque<(SlotId, u64)>,
     /// How many are drained and neither settled nor failed.
     pub in_flight: u32,
+    /// What a client that reads ahead has taken and its application may not have seen, in
+    /// delivery order; `None` for a client that does not read ahead.
+    pub ahead: Option<VecDeque<(SlotId, u64)>>,
 }
 
 impl Stream {
@@ -35,14 +38,20 @@ impl Stream {
         Some(drained)
     }
 
-    /// What is queued, in delivery order.
+    /// What has not begun, in delivery order: taken ahead, then queued.
     pub fn queued(&self) -> impl Iterator<Item = (SlotId, u64)> {
-        self.queue.iter().copied()
+        self.ahead.iter().flatten().chain(&self.queue).copied()
+    }
+
+    /// Takes the oldest message that was taken ahead, if its ticket is at most `ticket`.
+    pub fn next_ahead(&mut self, ticket: u64) -> Option<(SlotId, u64)> {
+        self.ahead.as_mut()?.pop_front_if(|(_, oldest)| *oldest <= ticket)
     }
 
     /// How many messages are queued or with the client.
     pub fn held(&self) -> u64 {
-        self.queue.len() as u64 + u64::from(self.in_flight)
+        let ahead = self.ahead.as_ref().map_or(0, VecDeque::len);
+        (self.queue.len() + ahead) as u64 + u64::from(self.in_flight)
     }
 }
 
@@ -82,7 +91,8 @@ impl Streams {
             self.list.push(None);
             self.list.len() - 1
         });
-        self.list[place] = Some(Stream { consumer, room, queue: VecDeque::new(), in_flight: 0 });
+        self.list[place] =
+            Some(Stream { consumer, room, queue: VecDeque::new(), in_flight: 0, ahead: None });
         self.numbers.insert(consumer, place as StreamNo);
         place as StreamNo
     }

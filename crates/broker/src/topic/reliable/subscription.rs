@@ -158,6 +158,8 @@ impl ReliableSubscription {
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
         self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
+        // The official clients have a buffer of their own, and acks that name no delivery.
+        self.step(turn, Event::ReadsAhead { consumer });
         stream
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the whole engine: scripts with their traces, and random histories against a model.
 
+mod ahead;
 mod cases;
 mod failures;
 mod modes;
