@@ -3,7 +3,7 @@
 //! ```text
 //!                 danube ──▶ broker ──▶ wire ─┐
 //!                               ├─────▶ store ┼──▶ core
-//!                               └─────▶ meta ─┘        xtask (alone)
+//!                               └─────▶ meta ─┘        sim ──▶ core; xtask (alone)
 //! ```
 
 use super::{Finding, House};
@@ -37,6 +37,7 @@ const TABLE: &[Row] = &[
         ours: &["danube-core", "danube-wire", "danube-store", "danube-meta", "danube-broker"],
         others: None,
     },
+    Row { name: "danube-sim", ours: &["danube-core"], others: Some(&[]) },
     Row { name: "xtask", ours: &[], others: None },
 ];
 

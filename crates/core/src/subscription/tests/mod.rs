@@ -2,7 +2,10 @@
 
 mod cases;
 mod failures;
+mod leases;
 mod modes;
+mod parking;
 mod random;
 mod robust;
 mod script;
+mod survival;
