@@ -3,8 +3,8 @@
 //! ```text
 //!                 danube ──▶ broker ──▶ wire ─┐
 //!                    │          ├─────▶ store ┼──▶ core
-//!                    │          └─────▶ meta ─┘        xtask (alone)
-//!                    └─────▶ ops ──▶ wire, core
+//!                    │          └─────▶ meta ─┘
+//!                    └─────▶ ops ──▶ wire, core          sim ──▶ core; xtask (alone)
 //! ```
 
 use super::{Finding, House};
@@ -46,6 +46,7 @@ const TABLE: &[Row] = &[
         ],
         others: None,
     },
+    Row { name: "danube-sim", ours: &["danube-core"], others: Some(&[]) },
     Row { name: "xtask", ours: &[], others: None },
 ];
 

@@ -24,8 +24,8 @@ const READ_LEN_MAX: u32 = 64;
 pub(super) struct Bodies {
     /// Bytes of the bodies that the driver has for us.
     pub bytes: u64,
-    /// What the last fetch brought, while nobody has looked at its bodies.
-    pub newest: Option<(Offset, Offset)>,
+    /// What the last fetch brought, while nobody has looked whether its bodies may stay.
+    pub newest: Vec<Offset>,
     /// Wanted and not asked for, by offset in order of want.
     line: VecDeque<Offset>,
     reads: Vec<Read>,
@@ -198,12 +198,9 @@ impl Subscription {
     /// Parks what the last fetch brought and could not go, newest first, as far as bytes demand
     /// it: at half the budget what waits for others of its key, beyond it whatever waits.
     pub(super) fn park_newest(&mut self, out: &mut Vec<Effect>) {
-        let Some((from, end)) = self.bodies.newest.take() else { return };
-        if let Gate::InOrder(_) = self.gate {
-            return;
-        }
+        let newest = std::mem::take(&mut self.bodies.newest);
         for is_last_resort in [false, true] {
-            for offset in (from.0..end.0).rev() {
+            for offset in newest.iter().rev() {
                 let is_enough = match is_last_resort {
                     false => !self.bodies.are_tight(&self.config),
                     true => !self.bodies.are_full(&self.config),
@@ -211,7 +208,7 @@ impl Subscription {
                 if is_enough {
                     break;
                 }
-                let Some(id) = self.slots.find(Offset(offset)) else { continue };
+                let Some(id) = self.slots.find(*offset) else { continue };
                 let slot = self.slots.get(id);
                 if slot.is_ready()
                     && slot.has_body

@@ -5,7 +5,7 @@
 //!
 //! Law: an offset that was read over is held, finished, or recorded as skipped.
 
-use super::gate::Appetite;
+use super::gate::{Appetite, Gate};
 use super::slot::State;
 use super::{Effect, Item, Note, Subscription};
 use crate::ids::{Offset, Tick};
@@ -141,7 +141,6 @@ impl Subscription {
             self.take_in(now, item, out);
         }
         self.skip(expected, next, out);
-        self.bodies.newest = Some((from, next));
     }
 
     /// Takes in a message of the log, with the failures that a restart remembers.
@@ -156,6 +155,9 @@ impl Subscription {
         let key = self.gate.key_id(&key);
         let id = self.slots.insert(offset, key, attempts, len);
         self.bodies.bytes += u64::from(len);
+        if let Gate::PerKey(_) = self.gate {
+            self.bodies.newest.push(offset);
+        }
         self.gate.enter(&mut self.slots, id);
         if attempts == 0 {
             return;

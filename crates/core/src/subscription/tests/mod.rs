@@ -3,7 +3,10 @@
 mod ahead;
 mod cases;
 mod failures;
+mod leases;
 mod modes;
+mod parking;
 mod random;
 mod robust;
 mod script;
+mod survival;

@@ -107,6 +107,7 @@ fn events() -> impl Strategy<Value = Event> {
         (consumers(), prop::collection::vec("[ab*?]{0,3}", 0..3))
             .prop_map(|(consumer, key_filters)| Event::Attached { consumer, key_filters }),
         (consumers(), number.clone()).prop_map(|(consumer, room)| Event::Opened { consumer, room }),
+        consumers().prop_map(|consumer| Event::ReadsAhead { consumer }),
         (consumers(), number.clone())
             .prop_map(|(consumer, count)| Event::Drained { consumer, count }),
         (consumers(), any::<bool>())

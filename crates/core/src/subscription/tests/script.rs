@@ -1,7 +1,7 @@
 //! The script runner: one command per line in, the engine's effects behind each line out.
 //!
 //! A script begins with the set-up: kind, policy `max,timeout,base,max_delay,poison`, and options
-//! `window=N`, `lookahead=N`, `bytes=N` (each message has 100), `all` (shows the records that only
+//! `window=N`, `lookahead=N`, `lease=MS`, `total=MS`, `bytes=N` (each message has 100), `all` (shows the records that only
 //! a restart needs). Then commands:
 //! - `join a [room=N] [filters=x*,y]`: subscribe and open; without `room` the stream drains itself
 //! - `attach`, `open`, `drain a N`, `kill a`, `close a` (clean), `detach a`
@@ -11,6 +11,7 @@
 //! - `+30s`, `+500ms`; `seek N`; `policy ...`; `window N`; `why`; `stats`; `progress`
 //! - `hold`/`answer`: keep fetches back, answer them; `unreadable`: fail the one kept back; `lost`:
 //!   fail the first read of parked messages that is kept back
+//! - `forget N`: the log has this no more; `sleep MS`: the clock moves and no timer rings
 //! - `restart`: a new engine from what was recorded; all streams are gone
 //!
 //! Shown are deliveries `a<-0#1` (consumer, offset, attempt), records, dead letters and the notes
@@ -152,6 +153,8 @@ impl Runner {
             "stats" => self.shown.push(stats(&self.subscription.stats(self.now))),
             "progress" => self.shown.push(format!("{:?}", self.subscription.progress())),
             "hold" => self.is_holding = true,
+            "forget" => self.log[num(rest[0]) as usize] = None,
+            "sleep" => self.now = self.now.after_ms(num(rest[0])),
             "answer" => {
                 self.is_holding = false;
                 self.answer();
@@ -367,6 +370,8 @@ pub(super) fn config(setup: &str) -> Config {
     Config {
         lookahead_max: limit("lookahead="),
         body_bytes_max: option(&words, "bytes=").map_or(BODY_BYTES_MAX, num),
+        lease_ms_max: option(&words, "lease=").map_or(LEASE_MS_MAX, num),
+        lease_total_ms_max: option(&words, "total=").map_or(LEASE_TOTAL_MS_MAX, num),
         ..Config::new(kind, policy, limit("window="))
     }
 }

@@ -1,7 +1,7 @@
 //! How fast the subscription engine is by itself: pairs of a delivery and its ack, per second and
 //! core, with no log, no stream and no network.
 //!
-//! `cargo bench -p danube-core [-- NAME] [--pairs N]`. A case takes the clock along (a millisecond
+//! `cargo bench -p danube-sim --bench subscription [-- NAME] [--pairs N]`. A case takes the clock along (a millisecond
 //! per 1,000 pairs), drains what streams were given turn by turn, and acks in the order of
 //! delivery. Times are those of the processor (where Linux tells them), so that a busy machine does
 //! not spoil them; for instruction counts run a case under callgrind.
