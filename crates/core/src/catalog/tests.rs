@@ -94,7 +94,7 @@ fn the_snapshot_is_pinned() {
 fn an_unreadable_snapshot_says_why() {
     let refusal = |text: &str| Catalog::decode(text.as_bytes()).expect_err(text).message;
     let text = String::from_utf8(sample().encode()).expect("JSON is text");
-    expect!["catalog snapshot needs level 9, this version of danube knows level 1; start a version that knows level 9"]
+    expect!["catalog snapshot needs level 9, this version of danube knows level 2; start a version that knows level 9"]
         .assert_eq(&refusal(r#"{"level": 9, "flights": []}"#));
     expect!["catalog snapshot is damaged: EOF while parsing a value at line 1 column 0"]
         .assert_eq(&refusal(""));
