@@ -64,6 +64,19 @@ number! {
     WallMs(u64)
 }
 
+impl SubscriptionId {
+    /// Not a subscription: what was published again of a dead-letter topic.
+    pub const REPLAY: SubscriptionId = SubscriptionId(0);
+    /// Not a subscription: where the replay of a dead-letter topic ends that has not come there.
+    pub const REPLAY_END: SubscriptionId = SubscriptionId(u32::MAX);
+
+    /// Whether the catalog never gives this number: progress under it belongs to the broker, stays
+    /// with its topic, and keeps no message.
+    pub fn is_reserved(self) -> bool {
+        self == SubscriptionId::REPLAY || self == SubscriptionId::REPLAY_END
+    }
+}
+
 impl Offset {
     /// The next position. Saturates, so that a hostile number read from disk cannot overflow.
     pub fn next(self) -> Offset {

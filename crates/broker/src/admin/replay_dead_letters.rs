@@ -35,11 +35,10 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const SCAN_LEN_MAX: u64 = 10_000;
 /// Records and bytes of one read.
 const READ: ReadLimit = ReadLimit { records_max: 256, bytes_max: 1 << 20 };
-/// Whose progress the replayed letters are. The catalog counts from 1.
-const REPLAY: SubscriptionId = SubscriptionId(0);
-/// Whose cursor is the end of a replay that has not come to it; 0 when there is none. The catalog
-/// does not give this number either.
-const REPLAY_END: SubscriptionId = SubscriptionId(u32::MAX);
+/// Whose progress the replayed letters are.
+const REPLAY: SubscriptionId = SubscriptionId::REPLAY;
+/// Whose cursor is the end of a replay that has not come to it; 0 when there is none.
+const REPLAY_END: SubscriptionId = SubscriptionId::REPLAY_END;
 /// The name under which the broker publishes replays.
 const PRODUCER: &str = "danube-replay";
 

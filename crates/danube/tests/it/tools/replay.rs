@@ -3,7 +3,7 @@
 use super::*;
 use crate::harness::command;
 use crate::wire::offset_of;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use tokio::task::block_in_place;
 
@@ -134,6 +134,38 @@ async fn a_replay_that_is_killed_goes_on_and_never_chases_its_own_tail() {
     assert_eq!(times.len() as u64, COUNT);
     let twice = times.values().filter(|times| **times > 1).count() as u64;
     assert!(twice <= BATCH_LEN && times.values().all(|times| *times <= 2), "{twice}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_outlives_its_broker() {
+    const COUNT: u64 = 300;
+    let mut node = block_in_place(Node::start);
+    let mut wire = Wire::connect(&node.addresses().broker).await;
+    drop(broken(&node, &mut wire, COUNT).await);
+    block_in_place(|| {
+        let tool = command()
+            .args(["ctl", "--endpoint", &node.addresses().admin, "topics", "replay-dlq", LETTERS])
+            .args(["--rate", "300", "--output", "json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built for this test");
+        wait_for(&node, TOPIC, COUNT + 100);
+        node.kill();
+        node.restart();
+        let ended: Run = tool.wait_with_output().expect("our own child").into();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let total = next_offset(&node, TOPIC);
+        assert!((2 * COUNT..=2 * COUNT + BATCH_LEN).contains(&total), "{total}");
+        let from = format!("offset:{COUNT}");
+        let replayed = topics_json(&node, &["peek", TOPIC, "--from", &from, "-n", "1000"]);
+        let replayed = replayed.as_array().expect("a list").iter();
+        let different: BTreeSet<&str> =
+            replayed.map(|message| message["payload"].as_str().expect("text")).collect();
+        assert_eq!(different.len() as u64, COUNT, "none is missing");
+        assert_eq!(topics_json(&node, &["replay-dlq", LETTERS])["replayed"], 0);
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
