@@ -135,6 +135,12 @@ pub fn check(
         }
     }
     verdict.breaks = told;
-    verdict.warnings.dedup();
+    let mut known = Vec::with_capacity(verdict.warnings.len());
+    for warning in std::mem::take(&mut verdict.warnings) {
+        if !known.contains(&warning) {
+            known.push(warning);
+        }
+    }
+    verdict.warnings = known;
     verdict
 }

@@ -269,7 +269,9 @@ impl Parser<'_> {
             check_name(&alias, path, true)?;
             aliases.push(alias);
         }
-        let id = self.push(Kind::Null)?;
+        // Until it is complete it is a record without fields, so that its name is known inside it.
+        let unfinished = Name { full: full.clone(), aliases: Vec::new() };
+        let id = self.push(Kind::Record { name: unfinished, fields: Vec::new() })?;
         if self.named.insert(full.clone(), id).is_some() {
             return Err(invalid(
                 path,

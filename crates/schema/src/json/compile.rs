@@ -251,9 +251,7 @@ impl Compiler<'_> {
             let Some(values) = values.as_array() else {
                 return Err(invalid(&step(place, "enum"), "`enum` is not a list"));
             };
-            let mut values: Vec<Value> = values.iter().map(whole_numbers).collect();
-            values.sort_by_cached_key(Value::to_string);
-            values.dedup();
+            let values = values.iter().map(whole_numbers).collect();
             self.literal(parts, "enum", Form::Values(values))?;
         }
         if let Some(value) = object.get("const") {

@@ -49,7 +49,10 @@ impl Eval<'_> {
                 self.holds(&target, value)
             }
             (Form::Types(types), _) => Some(!types.and(own_type).is_empty()),
-            (Form::Values(values), _) => Some(values.contains(value)),
+            (Form::Values(values), _) => {
+                let text = value.to_string();
+                Some(values.binary_search_by(|known| known.to_string().cmp(&text)).is_ok())
+            },
             (Form::Min { at, exclusive }, _) => {
                 let order = Ratio::of_value(value)?.compare(*at)?;
                 Some(order.is_gt() || (order.is_eq() && !exclusive))

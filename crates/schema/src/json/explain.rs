@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Parts that are looked at.
 const PARTS_MAX: usize = 1_500;
 /// Steps for one part, once the whole is known to be wrong.
-const PART_WORK_MAX: u64 = COMPARE_WORK_MAX / 20;
+const PART_WORK_MAX: u64 = COMPARE_WORK_MAX / 4;
 /// Steps for all parts together.
 const PARTS_WORK_MAX: u64 = COMPARE_WORK_MAX;
 

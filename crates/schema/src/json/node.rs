@@ -31,6 +31,7 @@ pub(crate) enum Form {
     /// A recursive `$ref`: the key of a target of the same schema.
     Ref(u128),
     Types(TypeSet),
+    /// Sorted by their text.
     Values(Vec<Value>),
     Min {
         at: Ratio,
@@ -185,7 +186,11 @@ impl Form {
 }
 
 /// Makes a node and names it by its content.
-pub(crate) fn node(form: Form) -> Node {
+pub(crate) fn node(mut form: Form) -> Node {
+    if let Form::Values(values) = &mut form {
+        values.sort_by_cached_key(Value::to_string);
+        values.dedup();
+    }
     let mut text = String::new();
     let mut list = |word: &str, nodes: &mut dyn Iterator<Item = &Node>| {
         text.push_str(word);

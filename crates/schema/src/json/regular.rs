@@ -7,7 +7,7 @@
 
 use super::node::Pattern;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// States of one automaton.
 const STATES_MAX: usize = 3_000;
@@ -47,24 +47,21 @@ fn try_search(wanted: &Wanted<'_>) -> Option<Search> {
         .chain(wanted.not_matching)
         .map(|pattern| Automaton::of(&pattern.rust))
         .collect::<Option<_>>()?;
-    let samples = samples(&automata)?;
+    let samples = samples(&automata, wanted.excluded)?;
+    let excluded = Words::of(wanted.excluded);
     let positive = wanted.matching.len();
     let count_max = wanted.len_max.unwrap_or(wanted.len_min);
 
     let start: Vec<Set> = automata.iter().map(Automaton::start).collect();
-    let mut seen = BTreeSet::from([(start.clone(), 0_u64)]);
-    let mut queue = VecDeque::from([(start, 0_u64, String::new())]);
-    let mut passed_over = false;
-    while let Some((sets, len, text)) = queue.pop_front() {
+    let mut seen = BTreeSet::from([(start.clone(), 0_u64, Some(0))]);
+    let mut queue = VecDeque::from([(start, 0_u64, Some(0), String::new())]);
+    while let Some((sets, len, word, text)) = queue.pop_front() {
         let fits = len >= wanted.len_min
             && sets.iter().zip(&automata).enumerate().all(|(at, (set, automaton))| {
                 automaton.accepts(set, text.is_empty()) == (at < positive)
             });
-        if fits {
-            if !wanted.excluded.contains(&text) {
-                return Some(Search::Found(text));
-            }
-            passed_over = true;
+        if fits && !word.is_some_and(|word| excluded.ends(word)) {
+            return Some(Search::Found(text));
         }
         if wanted.len_max.is_some_and(|max| len >= max) {
             continue;
@@ -79,7 +76,8 @@ fn try_search(wanted: &Wanted<'_>) -> Option<Search> {
             // Without an upper bound, a length past the lower one makes no difference.
             let len = (len + 1).min(count_max.max(1));
             let cannot = next.iter().skip(positive).any(|set| set.matched);
-            if dead || cannot || !seen.insert((next.clone(), len)) {
+            let word = word.and_then(|word| excluded.step(word, *sample));
+            if dead || cannot || !seen.insert((next.clone(), len, word)) {
                 continue;
             }
             if seen.len() > PRODUCT_MAX {
@@ -87,15 +85,18 @@ fn try_search(wanted: &Wanted<'_>) -> Option<Search> {
             }
             let mut text = text.clone();
             text.push(*sample);
-            queue.push_back((next, len, text));
+            queue.push_back((next, len, word, text));
         }
     }
-    Some(if passed_over { Search::Undecided } else { Search::Empty })
+    Some(Search::Empty)
 }
 
 /// One character for each class that the automata tell apart; friendly ones where there is a choice.
-fn samples(automata: &[Automaton]) -> Option<Vec<char>> {
+fn samples(automata: &[Automaton], excluded: &BTreeSet<String>) -> Option<Vec<char>> {
     let mut bounds = BTreeSet::from([0_u32, 0xD800, 0xE000]);
+    for char in excluded.iter().flat_map(|word| word.chars()) {
+        bounds.extend([u32::from(char), u32::from(char) + 1]);
+    }
     for automaton in automata {
         for state in &automaton.states {
             if let State::Class(ranges, _) = state {
@@ -120,6 +121,39 @@ fn samples(automata: &[Automaton]) -> Option<Vec<char>> {
     }
     chars.sort_by_key(|c| (!c.is_ascii_alphanumeric(), !c.is_ascii_graphic(), *c));
     Some(chars)
+}
+
+/// The excluded words as a tree, so that leaving one out does not hide the others.
+struct Words(Vec<(BTreeMap<char, usize>, bool)>);
+
+impl Words {
+    fn of(words: &BTreeSet<String>) -> Words {
+        let mut tree = Words(vec![(BTreeMap::new(), false)]);
+        for word in words {
+            let mut at = 0;
+            for char in word.chars() {
+                at = match tree.0[at].0.get(&char) {
+                    Some(next) => *next,
+                    None => {
+                        tree.0.push((BTreeMap::new(), false));
+                        let next = tree.0.len() - 1;
+                        tree.0[at].0.insert(char, next);
+                        next
+                    }
+                };
+            }
+            tree.0[at].1 = true;
+        }
+        tree
+    }
+
+    fn step(&self, at: usize, char: char) -> Option<usize> {
+        self.0[at].0.get(&char).copied()
+    }
+
+    fn ends(&self, at: usize) -> bool {
+        self.0[at].1
+    }
 }
 
 type StateId = usize;
@@ -363,6 +397,7 @@ mod tests {
         };
         assert!(matches!(wanted(5, Some(6)), Search::Found(text) if text == "aaaaa"));
         assert!(matches!(wanted(0, Some(0)), Search::Empty));
-        assert!(matches!(wanted(3, Some(3)), Search::Undecided), "the only one is excluded");
+        assert!(matches!(wanted(3, Some(3)), Search::Empty), "the only one is excluded");
+        assert!(matches!(wanted(3, None), Search::Found(text) if text == "aaaa"));
     }
 }

@@ -15,41 +15,41 @@ use danube_schema::{
 use serde_json::Value;
 
 /// Parses a definition that has to be good.
-pub fn parse(kind: SchemaType, definition: &str) -> Schema {
+pub(crate) fn parse(kind: SchemaType, definition: &str) -> Schema {
     Schema::parse(kind, definition.as_bytes(), &NoReferences)
         .unwrap_or_else(|error| panic!("{definition}\n{error}"))
 }
 
 /// Why a definition is refused.
-pub fn refusal(kind: SchemaType, definition: &str) -> String {
+pub(crate) fn refusal(kind: SchemaType, definition: &str) -> String {
     match Schema::parse(kind, definition.as_bytes(), &NoReferences) {
         Ok(_) => panic!("accepted: {definition}"),
         Err(error) => error.to_string(),
     }
 }
 
-pub fn avro(value: &Value) -> Schema {
+pub(crate) fn avro(value: &Value) -> Schema {
     parse(SchemaType::Avro, &value.to_string())
 }
 
-pub fn json(value: &Value) -> Schema {
+pub(crate) fn json(value: &Value) -> Schema {
     parse(SchemaType::JsonSchema, &value.to_string())
 }
 
-pub fn proto(text: &str) -> Schema {
+pub(crate) fn proto(text: &str) -> Schema {
     parse(SchemaType::Protobuf, text)
 }
 
-pub const STRICT: Levels = Levels { json: JsonLevel::Strict, protobuf: ProtobufLevel::Wire };
-pub const LENIENT: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Wire };
-pub const JSON_NAMES: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Json };
+pub(crate) const STRICT: Levels = Levels { json: JsonLevel::Strict, protobuf: ProtobufLevel::Wire };
+pub(crate) const LENIENT: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Wire };
+pub(crate) const JSON_NAMES: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Json };
 
-pub fn one(mode: Compatibility, levels: Levels, old: &Schema, new: &Schema) -> Verdict {
+pub(crate) fn one(mode: Compatibility, levels: Levels, old: &Schema, new: &Schema) -> Verdict {
     check(mode, levels, &[(1, old)], new)
 }
 
 /// Everything a verdict says, one line each.
-pub fn told(verdict: &Verdict) -> String {
+pub(crate) fn told(verdict: &Verdict) -> String {
     let breaks = verdict.breaks.iter().map(ToString::to_string);
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}"));
     breaks.chain(warnings).collect::<Vec<_>>().join("\n")

@@ -535,5 +535,6 @@ impl<'n> Shape<'n> {
             .iter()
             .filter(|(_, side)| *side == Side::Writer)
             .all(|(props, _)| matches!(props.rest.form, Form::True))
+            && self.name_boxes.iter().all(|goal| goal.side != Side::Writer)
     }
 }
