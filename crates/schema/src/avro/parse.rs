@@ -125,10 +125,10 @@ impl Parser<'_> {
                 return Ok((*id, json!(candidate)));
             }
         }
-        self.from_registry(&full, name, path)
+        self.registered(&full, name, path)
     }
 
-    fn from_registry(&mut self, full: &str, name: &str, path: &str) -> Parsed {
+    fn registered(&mut self, full: &str, name: &str, path: &str) -> Parsed {
         let found = [full, name].into_iter().find_map(|wanted| {
             let bytes = self.references.definition(wanted)?;
             Some((wanted.to_owned(), bytes))

@@ -39,7 +39,7 @@ impl<'a> Walk<'a, '_> {
                 for branch in branches {
                     let path = format!("{path}<{}>", writers.short_label(*branch));
                     if let Kind::Union(_) = readers.type_of(reader_id).kind {
-                        self.into_union(reader_id, *branch, &path);
+                        self.union_of_reader(reader_id, *branch, &path);
                     } else if fit(readers, reader_id, writers, *branch).is_some() {
                         self.inside(reader_id, *branch, &path);
                     } else {
@@ -47,7 +47,7 @@ impl<'a> Walk<'a, '_> {
                     }
                 }
             }
-            (Kind::Union(_), _) => self.into_union(reader_id, writer_id, path),
+            (Kind::Union(_), _) => self.union_of_reader(reader_id, writer_id, path),
             _ if fit(readers, reader_id, writers, writer_id).is_some() => {
                 self.inside(reader_id, writer_id, path);
             }
@@ -56,7 +56,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The best branch by name and kind is chosen, then looked into.
-    fn into_union(&mut self, reader_id: TypeId, writer_id: TypeId, path: &str) {
+    fn union_of_reader(&mut self, reader_id: TypeId, writer_id: TypeId, path: &str) {
         let Kind::Union(branches) = &self.reader.type_of(reader_id).kind else { return };
         let mut best: Option<(Fit, TypeId)> = None;
         for branch in branches {

@@ -52,7 +52,7 @@ impl Eval<'_> {
             (Form::Values(values), _) => {
                 let text = value.to_string();
                 Some(values.binary_search_by(|known| known.to_string().cmp(&text)).is_ok())
-            },
+            }
             (Form::Min { at, exclusive }, _) => {
                 let order = Ratio::of_value(value)?.compare(*at)?;
                 Some(order.is_gt() || (order.is_eq() && !exclusive))

@@ -41,8 +41,10 @@ pub(crate) fn proto(text: &str) -> Schema {
 }
 
 pub(crate) const STRICT: Levels = Levels { json: JsonLevel::Strict, protobuf: ProtobufLevel::Wire };
-pub(crate) const LENIENT: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Wire };
-pub(crate) const JSON_NAMES: Levels = Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Json };
+pub(crate) const LENIENT: Levels =
+    Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Wire };
+pub(crate) const JSON_NAMES: Levels =
+    Levels { json: JsonLevel::Lenient, protobuf: ProtobufLevel::Json };
 
 pub(crate) fn one(mode: Compatibility, levels: Levels, old: &Schema, new: &Schema) -> Verdict {
     check(mode, levels, &[(1, old)], new)

@@ -209,8 +209,8 @@ fn json_is_mostly_decided() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut undecided, mut total, mut compatible) = (Vec::new(), 0, 0);
     for round in 0..800 {
-        let old = schema().new_tree(&mut runner).unwrap().current();
-        let other = schema().new_tree(&mut runner).unwrap().current();
+        let old = schema().new_tree(&mut runner).expect("the generator has no filter").current();
+        let other = schema().new_tree(&mut runner).expect("the generator has no filter").current();
         let new = changed(old.clone(), other, round % 6);
         let (Some(old_schema), Some(new_schema)) = (try_json(&old), try_json(&new)) else {
             continue;
@@ -272,7 +272,7 @@ fn avro_changed(mut old: Value, other: &Value, how: usize) -> Value {
         None if value.is_array() => value.clone(),
         None => j!(["null", value]),
     };
-    let fields = old["fields"].as_array_mut().unwrap();
+    let fields = old["fields"].as_array_mut().expect("the generator wrote it so");
     match how {
         0 => {
             for field in fields {
@@ -286,7 +286,7 @@ fn avro_changed(mut old: Value, other: &Value, how: usize) -> Value {
         3 => fields.reverse(),
         4 => {
             for field in fields {
-                let name = field["name"].as_str().unwrap().to_owned();
+                let name = field["name"].as_str().expect("the generator wrote it so").to_owned();
                 field["aliases"] = j!([name]);
                 field["name"] = j!(format!("{name}2"));
             }
@@ -297,50 +297,49 @@ fn avro_changed(mut old: Value, other: &Value, how: usize) -> Value {
 }
 
 /// A value of a type, drawn from numbers.
-fn avro_value(
-    of: &Value,
-    draws: &mut dyn FnMut(usize) -> usize,
-    depth: u32,
-) -> apache_avro::types::Value {
+fn avro_value(of: &Value, draws: &mut dyn FnMut(usize) -> usize) -> apache_avro::types::Value {
     use apache_avro::types::Value as V;
     match of {
         Value::Array(branches) => {
             let at = draws(branches.len());
-            V::Union(at as u32, Box::new(avro_value(&branches[at], draws, depth)))
+            V::Union(at as u32, Box::new(avro_value(&branches[at], draws)))
         }
         Value::Object(object) => match object["type"].as_str().unwrap_or("") {
-            "array" => V::Array(
-                (0..draws(3)).map(|_| avro_value(&object["items"], draws, depth + 1)).collect(),
-            ),
+            "array" => {
+                V::Array((0..draws(3)).map(|_| avro_value(&object["items"], draws)).collect())
+            }
             "map" => V::Map(
                 (0..draws(3))
-                    .map(|at| (format!("k{at}"), avro_value(&object["values"], draws, depth + 1)))
+                    .map(|at| (format!("k{at}"), avro_value(&object["values"], draws)))
                     .collect(),
             ),
             "enum" => {
-                let symbols = object["symbols"].as_array().unwrap();
+                let symbols = object["symbols"].as_array().expect("the generator wrote it so");
                 let at = draws(symbols.len());
-                V::Enum(at as u32, symbols[at].as_str().unwrap().to_owned())
+                V::Enum(
+                    at as u32,
+                    symbols[at].as_str().expect("the generator wrote it so").to_owned(),
+                )
             }
             "fixed" => {
-                let size = object["size"].as_u64().unwrap() as usize;
+                let size = object["size"].as_u64().expect("the generator wrote it so") as usize;
                 V::Fixed(size, vec![draws(100) as u8; size])
             }
             _ => V::Record(
                 object["fields"]
                     .as_array()
-                    .unwrap()
+                    .expect("the generator wrote it so")
                     .iter()
                     .map(|field| {
                         (
-                            field["name"].as_str().unwrap().to_owned(),
-                            avro_value(&field["type"], draws, depth),
+                            field["name"].as_str().expect("the generator wrote it so").to_owned(),
+                            avro_value(&field["type"], draws),
                         )
                     })
                     .collect(),
             ),
         },
-        word => match word.as_str().unwrap() {
+        word => match word.as_str().expect("the generator wrote it so") {
             "null" => V::Null,
             "boolean" => V::Boolean(draws(2) == 1),
             "int" => V::Int(draws(1000) as i32 - 500),
@@ -367,7 +366,7 @@ proptest! {
         let mut at = 0;
         let mut draws = |below: usize| { at += 1; usize::from(seeds[at % seeds.len()]) % below.max(1) };
         for _ in 0..4 {
-            let value = avro_value(&old, &mut draws, 0);
+            let value = avro_value(&old, &mut draws);
             let written = apache_avro::writer::datum::GenericDatumWriter::builder(&writer).build();
             let bytes = written.and_then(|writer| writer.write_value_to_vec(value)).expect("the value is of the type");
             prop_assert!(old_schema.validate(&bytes, &PayloadLimits::default()).is_ok(), "{old}");
@@ -416,12 +415,16 @@ fn proto_text(fields: &[(u32, bool, &str)]) -> String {
 fn pool(text: &str) -> prost_reflect::MessageDescriptor {
     let file = protox_file(text);
     let set = prost_types::FileDescriptorSet { file: vec![file] };
-    let pool = prost_reflect::DescriptorPool::from_file_descriptor_set(set).unwrap();
-    pool.get_message_by_name("M").unwrap()
+    let pool = prost_reflect::DescriptorPool::from_file_descriptor_set(set)
+        .expect("the generator wrote it so");
+    pool.get_message_by_name("M").expect("the generator wrote it so")
 }
 
 fn protox_file(text: &str) -> prost_types::FileDescriptorProto {
-    protox::file::File::from_source("m.proto", text).unwrap().file_descriptor_proto().clone()
+    protox::file::File::from_source("m.proto", text)
+        .expect("the generator wrote it so")
+        .file_descriptor_proto()
+        .clone()
 }
 
 fn proto_value(of: &str, draw: usize) -> prost_reflect::Value {

@@ -115,12 +115,7 @@ impl Solver<'_> {
     }
 
     /// Two positions get the goals of both and one value.
-    fn with_repeat(
-        &mut self,
-        shape: &Shape<'_>,
-        places: &mut Vec<Vec<Goal>>,
-        literals: &[Goal],
-    ) -> Found {
+    fn with_repeat(&mut self, shape: &Shape<'_>, places: &[Vec<Goal>], literals: &[Goal]) -> Found {
         let prefix_len = shape.boxes.iter().map(|(prefix, ..)| prefix.len()).max().unwrap_or(0);
         let span = prefix_len.max(places.len()) + 2;
         let mut answer = Found::No;
@@ -132,7 +127,7 @@ impl Solver<'_> {
                 if !self.spend(1) {
                     return TOO_MUCH;
                 }
-                let mut placed = places.clone();
+                let mut placed = places.to_vec();
                 placed.resize(placed.len().max(second + 1), Vec::new());
                 let mut both = self.goals_at(shape, first, &placed[first]);
                 both.extend(self.goals_at(shape, second, &placed[second]));
