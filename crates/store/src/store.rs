@@ -15,7 +15,6 @@ use danube_core::{Epoch, TopicId};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,8 +58,8 @@ impl Store {
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Store, OpenError> {
         let dir = options.dir.clone();
-        fs::create_dir_all(&dir).map_err(|error| OpenError::io("make", &dir, &error))?;
-        let lock = DirLock::take(&dir)?;
+        disk.make_dir(&dir).map_err(|error| OpenError::io("make", &dir, &error))?;
+        let lock = DirLock::take(&*disk, &dir)?;
         let found = recover(&*disk, &dir, options.incarnation, progress)?;
         let topics: HashMap<_, _> = found
             .topics
