@@ -15,6 +15,7 @@ pub mod ids;
 pub mod intent;
 pub mod name;
 pub mod policy;
+pub mod retention;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};
@@ -24,3 +25,4 @@ pub use ids::{
 pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
 pub use policy::{Backoff, FailurePolicy, SubscriptionType};
+pub use retention::Retention;
