@@ -65,6 +65,12 @@ pub trait Disk: Send + Sync + 'static {
     /// # Errors
     /// `WouldBlock` when somebody has it; else as the file system says.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// Which running of the machine this is, where that can be known. While it stays the same, no
+    /// power was lost, so every write that succeeded is still there, synced or not.
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 /// One open file. All positions are bytes from its start.
@@ -158,6 +164,12 @@ impl Disk for OsDisk {
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let digits = text.trim().replace('-', "");
+        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
     }
 }
 
