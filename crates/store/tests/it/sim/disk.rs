@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// Operations that an engine needs to bring to safety what a failed sync has left in doubt.
+const CALM: u64 = 16;
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const ENOSPC: i32 = 28;
@@ -38,6 +40,8 @@ struct State {
     life: u64,
     /// Operations of this life.
     number: u64,
+    /// Operations since one that failed.
+    calm: u64,
     /// The process is dead.
     dead: bool,
     /// Bytes left while a [`Fault::Full`] is in force.
@@ -47,6 +51,8 @@ struct State {
     durable_names: BTreeMap<PathBuf, usize>,
     pending: Vec<NameChange>,
     dirs: BTreeSet<PathBuf>,
+    /// Power losses so far.
+    boots: u64,
     locked: bool,
     /// Files read in this life.
     opened: BTreeMap<PathBuf, u64>,
@@ -114,6 +120,7 @@ impl SimDisk {
             plan: Plan::default(),
             life: 0,
             number: 0,
+            calm: CALM,
             dead: false,
             room: None,
             inodes: Vec::new(),
@@ -121,6 +128,7 @@ impl SimDisk {
             durable_names: BTreeMap::new(),
             pending: Vec::new(),
             dirs: BTreeSet::new(),
+            boots: 0,
             locked: false,
             opened: BTreeMap::new(),
             trace: Trace { lines: story.then(Vec::new), ..Trace::default() },
@@ -164,11 +172,18 @@ impl SimDisk {
         state.dead = true;
         state.trace.note(|| format!("ends: {crash:?}"));
         if crash != Crash::Power {
+            // Nobody can help it when a process dies before it has rewritten what a failed sync
+            // dropped; so then the kernel keeps it a little longer.
             for inode in &mut state.inodes {
-                inode.evict(&mut state.random);
+                if state.calm < CALM {
+                    inode.keep_evicted();
+                } else {
+                    inode.evict(&mut state.random);
+                }
             }
             return;
         }
+        state.boots += 1;
         let percents = [0, 10, 50, 50, 90, 100];
         let random = &mut state.random;
         let survival =
@@ -288,6 +303,7 @@ impl State {
         let number = self.number;
         self.number += 1;
         let verdict = self.verdict(number, fault, bytes);
+        self.calm = if matches!(verdict, Verdict::Done) || self.dead { self.calm + 1 } else { 0 };
         let life = self.life;
         self.trace.note(|| {
             let ending = match &verdict {
@@ -489,6 +505,12 @@ impl Disk for SimDisk {
         state.pending = later;
         now.into_iter().for_each(|change| state.keep_name(change));
         if let Verdict::Failed(code) = verdict { os(code) } else { Ok(()) }
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        let mut id = *b"boot ...........";
+        id[8..].copy_from_slice(&(self.state().boots + 1).to_le_bytes());
+        Some(id)
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {

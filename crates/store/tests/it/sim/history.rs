@@ -8,13 +8,17 @@ use super::oracle::{TopicOracle, Violation};
 use super::random::Random;
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, Step};
-use danube_core::{Epoch, Incarnation, Offset, SubscriptionId, TopicId, WalSyncMode};
-use danube_store::{ReadLimit, Store, StoreOptions, TopicLog};
+use danube_core::{
+    Epoch, Incarnation, Offset, Retention, SubscriptionId, Tick, TopicId, WalSyncMode, WallMs,
+};
+use danube_store::{Clock, ReadLimit, Store, StoreOptions, TopicLog};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const DIR: &str = "/data/journal";
 /// Subscriptions of each topic.
-const SUBSCRIPTIONS: u64 = 2;
+const SUBSCRIPTIONS: [u32; 2] = [1, 2];
 
 /// What came of a history.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +79,10 @@ struct History {
     disk: SimDisk,
     lie: Option<Lie>,
     options: StoreOptions,
+    clock: SimClock,
     topics: Vec<Topic>,
+    /// Deleted in the catalog; the log is told in the middle of the next burst.
+    forgotten: Vec<TopicId>,
     next_topic: u32,
     next_message: u64,
     faulty: bool,
@@ -89,6 +96,7 @@ struct Topic {
     id: TopicId,
     /// The mode of all its writes; `None` when each has its own.
     mode: Option<WalSyncMode>,
+    retention: Retention,
     oracle: TopicOracle,
     /// The worst end of a process since it was last looked at.
     since: Crash,
@@ -99,10 +107,17 @@ struct Topic {
 impl History {
     fn new(seed: u64, lie: Option<Lie>, story: bool) -> History {
         let mut random = Random::new(seed, 0);
+        let clock = SimClock::default();
         let options = StoreOptions {
             file_bytes_max: random.pick(&[2 << 10, 8 << 10, 20 << 10, 64 << 10]),
             cache_bytes_max: random.pick(&[0, 3000, 1 << 20]),
             flush_max_batch_bytes: random.pick(&[2000, 64 << 10, 4 << 20]),
+            journal_files_keep: random.below(3) as usize,
+            spare_files_max: random.below(3) as usize,
+            segment_bytes_max: random.pick(&[1000, 8 << 10, 64 << 10]),
+            sync_interval_ms: random.pick(&[0, 500]),
+            background: false,
+            clock: Arc::new(clock.clone()),
             ..StoreOptions::new(DIR, Incarnation(0))
         };
         let (faulty, damage) = (random.chance(40), random.chance(8));
@@ -111,7 +126,9 @@ impl History {
             random,
             lie,
             options,
+            clock,
             topics: Vec::new(),
+            forgotten: Vec::new(),
             next_topic: 1,
             next_message: 0,
             faulty,
@@ -141,9 +158,23 @@ impl History {
     fn add_topic(&mut self, mode: Option<WalSyncMode>) {
         let id = TopicId(self.next_topic);
         self.next_topic += 1;
-        let oracle = TopicOracle::new(mode == Some(WalSyncMode::FsyncBatch));
+        let retention = self.draw_retention();
+        let synced = mode == Some(WalSyncMode::FsyncBatch);
+        let oracle = TopicOracle::new(synced, retention != Retention::FOREVER, &SUBSCRIPTIONS);
         let faulty = !self.faultless;
-        self.topics.push(Topic { id, mode, oracle, since: Crash::Close, faulty });
+        let since = Crash::Close;
+        self.topics.push(Topic { id, mode, retention, oracle, since, faulty });
+    }
+
+    fn draw_retention(&mut self) -> Retention {
+        let forever = Retention::FOREVER;
+        self.random.pick(&[
+            forever,
+            forever,
+            Retention { drop_finished: true, ..forever },
+            Retention { time_ms: Some(5000), ..forever },
+            Retention { bytes: Some(4000), ..forever },
+        ])
     }
 
     fn run(&mut self) -> Result<(), Violation> {
@@ -179,7 +210,9 @@ impl History {
             }
         };
         let lives: Vec<TopicId> = self.topics.iter().map(|topic| topic.id).collect();
+        store.adopt(lives.iter().copied());
         store.retain(&|id| lives.contains(&id));
+        self.forgotten.clear();
         let worked = self.look_after(&store).and_then(|()| self.work(&store, last));
         let ended = worked.and_then(|()| self.end_of_work(&store, last));
         if ended.is_err() {
@@ -238,7 +271,9 @@ impl History {
         let newest = journal.split_off(journal.len().saturating_sub(2));
         let may = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let settled = name.starts_with("journal-") || name.ends_with(".seg");
+            // One copy of the checkpoint may go; the other stands in for it.
+            let settled =
+                name.starts_with("journal-") || name.ends_with(".seg") || name == "checkpoint.1";
             settled && !newest.iter().any(|new| new == path)
         };
         if self.disk.flip(may).is_some() {
@@ -254,7 +289,7 @@ impl History {
             let limit = self.draw_limit();
             let topic = &mut self.topics[at];
             let log = store.topic(topic.id, Epoch(1));
-            let context = |what: String| format!("topic {} after {:?}: {what}", log.id().0, log);
+            let context = |what: String| format!("topic {}: {what}", log.id().0);
             if let Some(damage) = log.damage() {
                 if flipped {
                     stopped.push(at);
@@ -275,7 +310,13 @@ impl History {
             let (since, bounds) = (topic.since, log.bounds());
             let context = |what| format!("topic {} after {since:?}: {what}", topic.id.0);
             let (start, next) = (bounds.start.0, bounds.next.0);
-            topic.oracle.sees_after(since, start, next, &messages).map_err(context)?;
+            if self.counts.power_losses > 0 {
+                topic.oracle.may_jump();
+            }
+            topic.oracle.sees_after(since, start, next, &messages).map_err(|what| {
+                let offsets: Vec<u64> = messages.iter().map(|(offset, _)| *offset).collect();
+                context(format!("{what}; it has {start} to {next}: {offsets:?}"))
+            })?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
@@ -285,15 +326,20 @@ impl History {
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
         }
         for at in stopped.into_iter().rev() {
-            self.replace(store, at);
+            self.replace(at);
+        }
+        for topic in &self.topics {
+            let log = store.topic(topic.id, Epoch(1));
+            log.set_retention(topic.retention);
+            log.set_subscriptions(SUBSCRIPTIONS.map(|id| (SubscriptionId(id), Offset(0))));
         }
         Ok(())
     }
 
     /// Deletes a topic and makes another in its place.
-    fn replace(&mut self, store: &Store, at: usize) {
+    fn replace(&mut self, at: usize) {
         let mode = self.topics[at].mode;
-        store.forget_topic(self.topics[at].id);
+        self.forgotten.push(self.topics[at].id);
         self.add_topic(mode);
         self.topics.swap_remove(at);
     }
@@ -307,13 +353,27 @@ impl History {
             match self.random.below(100) {
                 0..4 if self.topics.len() > 2 => {
                     let at = self.random.within(1, self.topics.len() as u64 - 1) as usize;
-                    self.replace(store, at);
+                    self.replace(at);
                 }
                 4..20 => self.look(store)?,
+                20..45 => self.tend(store)?,
                 _ => self.burst(store)?,
             }
         }
         Ok(())
+    }
+
+    /// Background work, at a moment that the history chooses.
+    fn tend(&mut self, store: &Store) -> Result<(), Violation> {
+        self.clock.advance(self.random.below(2000));
+        let tended = store.tend();
+        self.disk.note(|| format!("tended: {tended:?}"));
+        match tended {
+            Err(error) if self.faultless && self.disk.crashed().is_none() => {
+                Err(format!("background work fails, and nothing is wrong: {error}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Looks at everything while it runs.
@@ -372,28 +432,12 @@ impl History {
             };
             work.push(Work { topic, log, mode, request });
         }
-        let answers = life::burst(&self.disk, self.lie, &mark, &work);
-        let waits = work.iter().any(|work| work.mode == WalSyncMode::Async);
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let held = || forgotten.iter().for_each(|id| store.forget_topic(*id));
+        let answers = life::burst(&self.disk, self.lie, &mark, &work, held);
+        store.settle();
         for (work, answer) in work.into_iter().zip(answers) {
             self.hear(work, answer)?;
-        }
-        if waits { self.barrier(store) } else { Ok(()) }
-    }
-
-    /// Waits until everything sent so far is written.
-    fn barrier(&mut self, store: &Store) -> Result<(), Violation> {
-        let mark = format!("barrier {:09}|", self.next_message).into_bytes();
-        self.next_message += 1;
-        let work = Work {
-            topic: 0,
-            log: store.topic(self.topics[0].id, Epoch(1)),
-            mode: WalSyncMode::OsCacheFlush,
-            request: Request::Append(vec![Bytes::from(mark)]),
-        };
-        let never = b"is in no message";
-        let answers = life::burst(&self.disk, self.lie, never, std::slice::from_ref(&work));
-        for answer in answers {
-            self.hear(work.clone(), answer)?;
         }
         Ok(())
     }
@@ -455,7 +499,7 @@ impl History {
 
     fn draw_step(&mut self, next: u64) -> (u32, Step) {
         let random = &mut self.random;
-        let subscription = random.within(1, SUBSCRIPTIONS) as u32;
+        let subscription = random.pick(&SUBSCRIPTIONS);
         let low = next.saturating_sub(12);
         let at = |random: &mut Random| if next == 0 { 0 } else { random.within(low, next) };
         let first = at(random);
@@ -504,6 +548,26 @@ impl History {
         }
         // What a clean end leaves, no power loss takes.
         Ok((Crash::Close, self.random.chance(60).then_some(Crash::Power)))
+    }
+}
+
+/// A clock that moves when it is told to.
+#[derive(Debug, Clone, Default)]
+struct SimClock(Arc<AtomicU64>);
+
+impl SimClock {
+    fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SimClock {
+    fn wall(&self) -> WallMs {
+        WallMs(1_700_000_000_000 + self.0.load(Ordering::Relaxed))
+    }
+
+    fn tick(&self) -> Tick {
+        Tick(self.0.load(Ordering::Relaxed))
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Inode {
     dirty: BTreeMap<usize, Vec<Page>>,
     /// Pages that are clean to the kernel and were never written: a sync failed.
     dropped: BTreeSet<usize>,
+    /// What the kernel showed of them before it read them again from the platter.
+    evicted: BTreeMap<usize, Page>,
     /// Lengths since the last sync.
     lens: Vec<usize>,
 }
@@ -82,6 +84,7 @@ impl Inode {
                 versions.remove(0);
             }
             self.dropped.remove(&page);
+            self.evicted.remove(&page);
         }
     }
 
@@ -117,10 +120,19 @@ impl Inode {
         for page in std::mem::take(&mut self.dropped) {
             if random.chance(50) {
                 let old = page_of(&self.durable, page);
+                self.evicted.insert(page, page_of(&self.data, page));
                 put_page(&mut self.data, page, &old);
             } else {
                 self.dropped.insert(page);
             }
+        }
+    }
+
+    /// Memory was not so scarce after all.
+    pub fn keep_evicted(&mut self) {
+        for (page, content) in std::mem::take(&mut self.evicted) {
+            put_page(&mut self.data, page, &content);
+            self.dropped.insert(page);
         }
     }
 
@@ -152,6 +164,7 @@ impl Inode {
             put_page(&mut self.durable, page, &content);
         }
         self.dropped.clear();
+        self.evicted.clear();
         self.data = self.durable.clone();
     }
 

@@ -101,6 +101,10 @@ impl Disk for LyingDisk {
         if self.lie == Lie::NoDirSync { Ok(()) } else { self.disk.sync_dir(dir) }
     }
 
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        self.disk.boot_id()
+    }
+
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.make_dir(dir)
     }

@@ -42,12 +42,19 @@ pub struct Work {
 pub type Answer = Result<u64, AppendError>;
 
 /// Sends `work`, its first append held by its `mark` until the rest is sent, and waits for all
-/// answers. `None` stands for one that never comes.
-pub fn burst(disk: &SimDisk, lie: Option<Lie>, mark: &[u8], work: &[Work]) -> Vec<Option<Answer>> {
+/// answers. `None` stands for one that never comes. `while_held` is called while the writer waits.
+pub fn burst(
+    disk: &SimDisk,
+    lie: Option<Lie>,
+    mark: &[u8],
+    work: &[Work],
+    while_held: impl FnOnce(),
+) -> Vec<Option<Answer>> {
     let Some((first, rest)) = work.split_first() else { return Vec::new() };
     disk.hold(mark);
     let held = send(first, lie, Some(disk.clone()));
     if disk.wait_for_held() {
+        while_held();
         let answers: Vec<_> = rest.iter().map(|work| send(work, lie, None)).collect();
         disk.release();
         return [held].iter().chain(&answers).map(wait).collect();

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// Offsets left out after a power loss, where some may have been given and lost.
 const JUMP: u64 = 1 << 20;
+/// Jumps in a row of which nothing was left.
+const JUMPS_MAX: u64 = 8;
 /// Most states of one subscription that are kept apart.
 const STATES_MAX: usize = 256;
 
@@ -67,13 +69,20 @@ pub struct TopicOracle {
     kept: BTreeMap<u64, Kept>,
     /// One past the last offset that was acknowledged or seen.
     pub next: u64,
-    /// Everything below may be gone: retention.
-    pub start_max: u64,
+    /// Whether what every subscription has finished may go.
+    drops: bool,
+    /// The most that each subscription may ever have finished.
+    most: BTreeMap<u32, Progress>,
     /// Offsets that nothing will ever have, from the first to one past the last: promised to
     /// `async` and lost, finished and lost, or left out after a power loss.
     gaps: BTreeMap<u64, u64>,
-    /// How far the next offset may jump: after a power loss nobody knows what was given.
-    jump_max: u64,
+    /// One past the highest offset that was ever given or seen.
+    highest: u64,
+    /// One past the offsets that refused messages may have had before a crash: what is left of
+    /// them may be seen and not used again.
+    spent: u64,
+    /// Whether the next offset may jump: after a power loss nobody knows what was given.
+    jumps: bool,
     /// Whether every append was to survive a power loss, so that no jump is needed.
     always_synced: bool,
     /// Highest offset that any subscription may have finished.
@@ -84,9 +93,17 @@ pub struct TopicOracle {
 }
 
 impl TopicOracle {
-    /// A new topic; `always_synced` if all its appends are to be `fsync_batch`.
-    pub fn new(always_synced: bool) -> TopicOracle {
-        TopicOracle { always_synced, ..TopicOracle::default() }
+    /// A new topic with these subscriptions; `always_synced` if all its appends are to be
+    /// `fsync_batch`, `drops` if what all subscriptions have finished may go.
+    pub fn new(always_synced: bool, drops: bool, subscriptions: &[u32]) -> TopicOracle {
+        let most = subscriptions.iter().map(|id| (*id, Progress::default())).collect();
+        TopicOracle { always_synced, drops, most, ..TopicOracle::default() }
+    }
+
+    /// The first offset from `offset` on that retention must keep.
+    fn must_be_kept(&self, offset: u64) -> u64 {
+        let unfinished = self.most.values().map(|it| it.first_unfinished(Offset(offset)).0).min();
+        if self.drops { unfinished.unwrap_or(offset) } else { offset }
     }
 
     /// `records` were acknowledged as `first` and following.
@@ -99,23 +116,24 @@ impl TopicOracle {
         if first < self.next {
             return Err(format!("offset {first} was given twice: {} came before", self.next));
         }
-        self.jump_max = self.jump_max.max(self.next);
         if first > self.next {
             // An `async` append is answered before those in front of it have failed.
-            let in_front = if mode == WalSyncMode::Async { self.doubtful.len() } else { 0 };
-            let most = self.finished.max(self.jump_max).max(self.next + in_front as u64);
-            if first > most {
+            let in_front = if mode == WalSyncMode::Async { self.doubtful.len() as u64 } else { 0 };
+            let most = self.finished.max(self.next + in_front).max(self.spent);
+            if first > most.max(self.jump_max()) {
                 return Err(format!(
                     "offsets {} to {first} are skipped, and nothing explains it",
                     self.next
                 ));
             }
+            self.jumps &= first <= most;
             self.gaps.insert(self.next, first);
         }
         for (offset, bytes) in (first..).zip(records) {
             self.kept.insert(offset, Kept { bytes: bytes.clone(), survives: survives(mode) });
         }
         self.next = first + records.len() as u64;
+        self.highest = self.highest.max(self.next);
         self.settle(mode);
         Ok(())
     }
@@ -130,6 +148,9 @@ impl TopicOracle {
         if let Step::Finished { end: Offset(end), .. } | Step::Moved { cursor: Offset(end) } = step
         {
             self.finished = self.finished.max(*end);
+            let first = if let Step::Finished { first, .. } = step { *first } else { Offset(0) };
+            let most = self.most.entry(subscription).or_default();
+            most.apply(&Step::Finished { first, end: Offset(*end) });
         }
         if let Some(mode) = mode {
             self.settle(mode);
@@ -165,6 +186,18 @@ impl TopicOracle {
         self.check_nothing_missing(&seen, start, next, |kept| kept.survives > Crash::Close)
     }
 
+    /// The power has failed: offsets may have been given of which nothing is left.
+    pub fn may_jump(&mut self) {
+        self.jumps = !self.always_synced;
+    }
+
+    /// The highest offset that may come next, should there be a jump.
+    fn jump_max(&self) -> u64 {
+        // What was lost or refused counts as well; a jump that was lost itself comes again.
+        let jump = JUMPS_MAX * JUMP + self.doubtful.len() as u64;
+        if self.jumps { self.highest.max(self.finished) + jump } else { 0 }
+    }
+
     /// What a store shows that was opened after `crash`. What it shows counts from now on.
     pub fn sees_after(
         &mut self,
@@ -173,12 +206,9 @@ impl TopicOracle {
         next: u64,
         messages: &[(u64, Bytes)],
     ) -> Result<(), Violation> {
-        if crash == Crash::Power && !self.always_synced {
-            let end = messages.last().map_or(start, |(offset, _)| offset + 1);
-            self.jump_max = self.jump_max.max(end.max(self.finished) + JUMP);
-        }
         let seen: BTreeMap<u64, &Bytes> = messages.iter().map(|(at, bytes)| (*at, bytes)).collect();
         self.check_nothing_missing(&seen, start, next, |kept| kept.survives >= crash)?;
+        self.spent = self.spent.max(self.next + self.doubtful.len() as u64);
         // What was not to survive, and did not, explains no hole.
         self.kept.retain(|offset, kept| kept.survives == Crash::Close || seen.contains_key(offset));
         self.check_order(start, next, messages)?;
@@ -197,9 +227,8 @@ impl TopicOracle {
         }
         self.kept = kept;
         self.next = next;
+        self.highest = self.highest.max(next);
         self.gaps.split_off(&next);
-        let jumps = crash == Crash::Power && !self.always_synced;
-        self.jump_max = if jumps { next + JUMP } else { self.jump_max.min(next) };
         // Known again once the subscriptions have been looked at.
         self.finished = 0;
         self.doubtful.clear();
@@ -233,10 +262,10 @@ impl TopicOracle {
             let next_kept = self.kept.range(at..).next();
             let known = next_kept.map_or(u64::MAX, |(offset, _)| *offset);
             // What is above everything known may be a jump, or finished and lost.
-            let beyond = self.finished.max(self.jump_max).min(known);
+            let beyond = self.finished.max(self.jump_max()).max(self.spent).min(known);
             at = match (gap, next_kept) {
                 (Some((_, end)), _) => *end,
-                _ if at < self.start_max => self.start_max,
+                _ if self.must_be_kept(at) > at => self.must_be_kept(at),
                 (_, Some((offset, kept))) if *offset == at && kept.survives == Crash::Close => {
                     at + 1
                 }
@@ -255,8 +284,8 @@ impl TopicOracle {
         must: impl Fn(&Kept) -> bool,
     ) -> Result<(), Violation> {
         for (offset, kept) in &self.kept {
-            let retained = *offset < start && *offset < self.start_max;
-            if must(kept) && !seen.contains_key(offset) && !retained {
+            let dropped = self.must_be_kept(*offset) > *offset;
+            if must(kept) && !seen.contains_key(offset) && !dropped {
                 return Err(format!(
                     "offset {offset} was acknowledged to survive {:?} and is gone ({start} to {next})",
                     kept.survives
