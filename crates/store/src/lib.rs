@@ -17,12 +17,16 @@
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
+mod archive;
 mod cache;
+mod checkpoint;
+mod clock;
 pub mod disk;
 mod error;
 mod frame;
 mod group;
 mod header;
+mod input;
 mod journal;
 mod listing;
 mod lock;
@@ -31,18 +35,26 @@ mod queue;
 mod reader;
 mod recovery;
 mod replay;
+mod restore;
+mod rewrite;
 mod scan;
+mod segment;
 mod shared;
 mod step;
 mod store;
+mod tend;
 mod topic;
 mod topic_log;
+mod torn;
+mod trim;
+mod wake;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::{AppendError, CloseError, Damage, OpenError, ReadError};
+pub use clock::{Clock, NoClock};
+pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
 pub use store::Store;

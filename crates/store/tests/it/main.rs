@@ -1,0 +1,4 @@
+//! The store seen from outside: its promises, held against a disk that breaks.
+
+mod power_loss;
+mod sim;
