@@ -15,6 +15,7 @@
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
 //! | what happens when the disk refuses | `writer`, `journal` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
+//! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
 mod archive;
@@ -22,6 +23,7 @@ mod cache;
 mod checkpoint;
 mod clock;
 pub mod disk;
+pub mod doctor;
 mod error;
 mod frame;
 mod group;
@@ -38,6 +40,7 @@ mod replay;
 mod restore;
 mod rewrite;
 mod scan;
+mod secure;
 mod segment;
 mod shared;
 mod step;

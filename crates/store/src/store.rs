@@ -68,7 +68,7 @@ impl Store {
         let found = recover(&*disk, &dir, options.incarnation, progress)?;
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
         let (next_sequence, next_lsn) = (found.next_sequence, found.next_lsn);
-        let (last_topic, generation) = (found.last_topic, found.generation());
+        let (last_topic, generation) = (found.last_topic, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         let writer = Writer::new(Arc::clone(&shared), next_sequence, next_lsn, last_topic);
         let reader = Reader::new(Arc::clone(&shared));
