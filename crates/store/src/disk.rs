@@ -123,6 +123,16 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
+/// Fills as much of `buffer` as `file` has from `at` on. Less than that is an error of the disk, and
+/// no end of the file.
+pub(crate) fn read_available(file: &dyn DiskFile, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let filled = file.read_at(at, buffer)?;
+    if filled < buffer.len() && file.len()? > at + filled as u64 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "read less than there is"));
+    }
+    Ok(filled)
+}
+
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsDisk;

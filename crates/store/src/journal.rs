@@ -8,10 +8,11 @@
 
 use crate::disk::DiskFile;
 use crate::error::{AppendError, CloseError};
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
+use crate::frame::FRAME_HEADER_LEN;
 use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_new_path};
 use crate::rewrite::{Kept, Moved, copy_frames};
+use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
@@ -63,6 +64,11 @@ impl Journal {
     /// Whether anything that was acknowledged may be lost to a power cut.
     pub(crate) fn has_unsynced(&self) -> bool {
         !self.kept.is_empty()
+    }
+
+    /// Whether something that was acknowledged is in no file that can be relied on.
+    pub(crate) fn is_unsafe(&self) -> bool {
+        self.unsafe_kept
     }
 
     /// Keeps a frame that was acknowledged until it is durable.
@@ -140,7 +146,10 @@ impl Journal {
         let _ = disk.remove(&temporary);
         let spare = self.shared.spares.lock().pop();
         let reused = spare.and_then(|spare| {
-            let file = disk.rename(&spare, &temporary).and_then(|()| disk.open(&temporary));
+            // It must not come back under its former name with what is written to it now.
+            let renamed =
+                disk.rename(&spare, &temporary).and_then(|()| disk.sync_dir(&options.dir));
+            let file = renamed.and_then(|()| disk.open(&temporary));
             file.map_err(|error| tracing::debug!(%error, "cannot reuse a journal file")).ok()
         });
         let (file, reused) = match reused {
@@ -296,21 +305,7 @@ impl Journal {
         let safe = self.flush(next_lsn).or_else(|_| self.flush(next_lsn));
         safe.map_err(unsafe_to_leave)?;
         let Some(mut active) = self.active.take() else { return Ok(()) };
-        let mark = FrameHeader {
-            payload_crc: 0,
-            payload_len: 0,
-            lsn: next_lsn,
-            first: 0,
-            topic: NO_TOPIC,
-            epoch: 0,
-            count: 0,
-            previous: last_topic,
-            kind: FrameKind::Mark,
-            jump: false,
-            synced_mode: false,
-            unsynced: 0,
-            time: 0,
-        };
+        let mark = mark(next_lsn, last_topic, false);
         let bytes = mark.encode(active.sequence);
         let marked = active.file.write_at(active.len, &mut [IoSlice::new(&bytes)]);
         if marked.is_ok() {

@@ -6,7 +6,7 @@
 //! Law: no byte leaves here unless its checksums hold and it is what the index meant. What does
 //! not hold stops the topic; but what was moved elsewhere meanwhile is read there.
 
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, read_available};
 use crate::error::{Damage, ReadError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
@@ -256,7 +256,7 @@ impl JournalFiles {
             Some(skip) => skip as usize,
             None => {
                 let mut bytes = vec![0; run_len(batch, all) as usize];
-                let filled = self.file(batch.file)?.read_at(batch.position, &mut bytes)?;
+                let filled = read_available(&*self.file(batch.file)?, batch.position, &mut bytes)?;
                 bytes.truncate(filled);
                 *run = Run { file: batch.file, at: batch.position, bytes: Bytes::from(bytes) };
                 0

@@ -12,7 +12,7 @@
 //!
 //! Law: no bytes make it panic, and nothing readable of a topic that is not stopped is lost.
 
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, Loaded};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
@@ -22,9 +22,10 @@ use crate::options::RecoveryProgress;
 use crate::replay::{take_messages, take_progress};
 use crate::restore::{self, Restored};
 use crate::scan::{Scan, Seen};
+use crate::secure::{mark, secure};
 use crate::segment::SegmentId;
 use crate::topic::TopicState;
-use crate::torn::look_behind;
+use crate::torn::Behind;
 use danube_core::{Incarnation, TopicId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -46,21 +47,12 @@ pub(crate) struct Recovered {
     pub next_lsn: u64,
     /// Topic of the last frame.
     pub last_topic: u32,
-    /// Number of the checkpoint that it began with; 0 if there is none.
+    /// Number of the checkpoint that both copies are at least; 0 if there is none.
     pub checkpoint: u64,
+    /// The highest generation of any segment that may exist.
+    pub generation: u64,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
-}
-
-impl Recovered {
-    /// The highest generation of any segment that may exist.
-    pub(crate) fn generation(&self) -> u64 {
-        let leavings = self
-            .leavings
-            .iter()
-            .filter_map(|path| Some(SegmentId::parse(&path.with_extension("seg"))?.generation));
-        leavings.fold(self.checkpoint, u64::max)
-    }
 }
 
 /// Reads the log in `dir`.
@@ -73,12 +65,25 @@ pub(crate) fn recover(
     let listing = find(disk, dir)?;
     let mut files = listing.journal;
     check_catalog(&files, ours)?;
-    let checkpoint = checkpoint::load(disk, dir, &files)?;
+    let Loaded { newest: checkpoint, safe_id } = checkpoint::load(disk, dir, &files)?;
     check_checkpoint(checkpoint.as_ref(), ours, dir)?;
     let from = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.journal_from);
     let released: Vec<Found> = files.extract_if(.., |file| file.sequence < from).collect();
     let Restored { topics, mut leavings, .. } = restore::topics(disk, dir, checkpoint.as_ref())?;
     leavings.extend(released.into_iter().map(|file| file.path));
+    let newest = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.id);
+    let left = leavings.iter().filter_map(|path| SegmentId::parse(&path.with_extension("seg")));
+    let generation = left.fold(newest, |highest, id| highest.max(id.generation));
+    let mut mended = true;
+    if let Some(checkpoint) = &checkpoint
+        && safe_id < checkpoint.id
+        && let Err(error) = checkpoint::store(disk, dir, checkpoint)
+    {
+        // The other copy, if it comes to that, needs what this one does not.
+        tracing::warn!(%error, "cannot write the second copy of the checkpoint");
+        leavings.clear();
+        mended = false;
+    }
     let start_lsn = checkpoint.as_ref().map(|checkpoint| checkpoint.journal_lsn);
     let bytes_total = files.iter().map(|file| file.len).sum();
     let mut recovery = Recovery {
@@ -89,7 +94,7 @@ pub(crate) fn recover(
         bounded: true,
         hole: None,
         marked: false,
-        ended: false,
+        end: 0,
         suspects: BTreeMap::new(),
         found: Recovered {
             topics,
@@ -97,7 +102,8 @@ pub(crate) fn recover(
             leavings,
             next_sequence: from,
             last_topic: NO_TOPIC,
-            checkpoint: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.id),
+            checkpoint: if mended { newest } else { safe_id },
+            generation,
             ..Recovered::default()
         },
         seen: RecoveryProgress { files: 0, files_total: files.len() as u64, bytes: 0, bytes_total },
@@ -157,8 +163,8 @@ struct Recovery<'a> {
     hole: Option<Place>,
     /// Whether the last frame is the mark of a clean close.
     marked: bool,
-    /// Whether the journal's torn end was found: the rest is void.
-    ended: bool,
+    /// Byte of the last file where what counts of it ends.
+    end: u64,
     /// Topics that a hole may have hit.
     suspects: BTreeMap<TopicId, Place>,
     found: Recovered,
@@ -183,11 +189,6 @@ impl Recovery<'_> {
 
     fn file(&mut self, files: &[Found], at: usize) -> Result<(), OpenError> {
         let Found { sequence, path, header, .. } = &files[at];
-        if self.ended {
-            let start_lsn = header.map_or(0, |header| header.start_lsn);
-            self.found.files.insert(*sequence, start_lsn);
-            return self.report(files[at].len);
-        }
         let fail = |error| OpenError::io("read", path, &error);
         let file = self.disk.open(path).map_err(fail)?;
         let mut scan = Scan::new(file, *sequence).map_err(fail)?;
@@ -198,7 +199,9 @@ impl Recovery<'_> {
         self.begin(files, at);
 
         let mut position = FILE_HEADER_LEN as u64;
+        self.end = position;
         loop {
+            self.end = position;
             let from = self.expected.filter(|_| self.bounded).unwrap_or(0);
             scan.accept(from..end_lsn.unwrap_or(u64::MAX));
             if self.expected.is_some() && end_lsn.is_some_and(|end| self.expected >= Some(end)) {
@@ -211,7 +214,7 @@ impl Recovery<'_> {
                     position += header.frame_len();
                 }
                 Seen::BadPayload(header) => {
-                    if self.is_torn(files, at, place, end_lsn)? {
+                    if self.is_torn(files, at, place)? {
                         return self.report(scan.len());
                     }
                     self.follow(place, &header);
@@ -226,7 +229,7 @@ impl Recovery<'_> {
                         None if last && ends => break,
                         // Whether any frame is missing is seen below.
                         None if !last => break,
-                        _ if self.is_torn(files, at, place, end_lsn)? => {
+                        _ if self.is_torn(files, at, place)? => {
                             return self.report(scan.len());
                         }
                         None => break,
@@ -244,11 +247,7 @@ impl Recovery<'_> {
             None => !self.bounded && end_lsn > Some(0),
         };
         if !last && short {
-            let place = Place { file: *sequence, position };
-            if self.is_torn(files, at, place, None)? {
-                return self.report(scan.len());
-            }
-            self.hole.get_or_insert(place);
+            self.hole.get_or_insert(Place { file: *sequence, position });
         }
         if last && header.is_none() && position == FILE_HEADER_LEN as u64 {
             // A header was there and is gone, so this is no write that a crash cut short.
@@ -283,9 +282,13 @@ impl Recovery<'_> {
         let (Some(from), Some((incarnation, boot))) = (from, to) else { return };
         let same_boot = from.boot == boot && boot != [0; 16];
         if from.incarnation != incarnation && !same_boot && !self.marked {
-            self.found.tail_lost = true;
-            self.found.topics.values_mut().for_each(|state| state.tail_lost = true);
+            self.lose_tail();
         }
+    }
+
+    fn lose_tail(&mut self) {
+        self.found.tail_lost = true;
+        self.found.topics.values_mut().for_each(|state| state.tail_lost = true);
     }
 
     fn report(&mut self, bytes: u64) -> Result<(), OpenError> {
@@ -297,27 +300,23 @@ impl Recovery<'_> {
 
     /// Whether what cannot be read at `place` is the torn end of the journal. Then it ends there:
     /// whatever follows was never promised to survive.
-    fn is_torn(
-        &mut self,
-        files: &[Found],
-        at: usize,
-        place: Place,
-        end_lsn: Option<u64>,
-    ) -> Result<bool, OpenError> {
+    fn is_torn(&mut self, files: &[Found], at: usize, place: Place) -> Result<bool, OpenError> {
+        let Found { sequence, path, header, len } = &files[at];
         let Some(lsn) = self.expected.filter(|_| self.hole.is_none()) else { return Ok(false) };
-        let Some(header) = files[at].header else { return Ok(false) };
-        let above = lsn.saturating_add(1)..end_lsn.unwrap_or(u64::MAX);
-        let behind = look_behind(self.disk, files, at, place.position + 1, above)?;
-        let powered = self.boot == Some(header.boot);
-        // With the power on, a file is whole when the next one is begun.
-        if (powered && at + 1 < files.len()) || !behind.is_torn(lsn, powered) {
+        let (Some(header), true) = (header, at + 1 == files.len()) else { return Ok(false) };
+        let behind = self.disk.open(path).and_then(|file| {
+            let mut scan = Scan::new(file, *sequence)?;
+            scan.accept(lsn.saturating_add(1)..u64::MAX);
+            Behind::look(&mut scan, place.position + 1)
+        });
+        let behind = behind.map_err(|error| OpenError::io("read", path, &error))?;
+        if !behind.is_torn(lsn, self.boot == Some(header.boot)) {
             return Ok(false);
         }
-        self.ended = true;
-        let bytes = files[at].len - place.position;
-        let (path, position, frames) = (files[at].path.display(), place.position, behind.frames);
+        let (path, position, frames) = (path.display(), place.position, behind.frames);
+        let bytes = len - position;
         tracing::warn!(%path, position, bytes, frames, "left out a torn end of the journal; it was never promised to survive");
-        for (topic, end) in behind.ends {
+        for (topic, end) in behind.promised {
             let state = self.found.topics.entry(topic).or_default();
             state.floor = state.floor.max(end);
         }
@@ -367,6 +366,7 @@ impl Recovery<'_> {
         self.follow(place, header);
         let topic = TopicId(header.topic);
         match header.kind {
+            FrameKind::Mark if header.jump => return self.lose_tail(),
             FrameKind::Mark => return,
             FrameKind::TopicForgotten => return self.forget(topic),
             FrameKind::Messages | FrameKind::Progress => {}
@@ -397,6 +397,24 @@ impl Recovery<'_> {
         }
     }
 
+    fn secure(&mut self, last: &Found) -> Result<(), OpenError> {
+        if let (Some(lsn), None, Some(_)) = (self.expected, self.hole, last.header) {
+            let mark = mark(lsn, self.found.last_topic, self.found.tail_lost);
+            match secure(self.disk, self.dir, last, self.end, &mark) {
+                Ok(()) => {
+                    self.expected = Some(lsn.saturating_add(1));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let path = last.path.display();
+                    tracing::warn!(%path, %error, "cannot copy the newest journal file; syncing it as it is");
+                }
+            }
+        }
+        let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
+        synced.map_err(|error| OpenError::io("sync", &last.path, &error))
+    }
+
     fn finish(mut self, files: &[Found]) -> Result<Recovered, OpenError> {
         for (topic, place) in std::mem::take(&mut self.suspects) {
             self.stop(topic, place, "frames are missing that may have been its last");
@@ -407,8 +425,9 @@ impl Recovery<'_> {
             self.found.next_sequence = last.sequence.saturating_add(1);
             // A killed process may have left bytes that only the kernel has. Once they are read
             // and acted upon, they must not be lost to a later power cut.
-            let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
-            synced.map_err(|error| OpenError::io("sync", &last.path, &error))?;
+            if !self.marked {
+                self.secure(last)?;
+            }
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;

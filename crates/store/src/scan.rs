@@ -2,7 +2,7 @@
 //!
 //! Law: no bytes make it panic, take more memory than one frame, or stand still.
 
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, read_available};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader};
 use std::io;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Scan {
             let left = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
             self.window.resize(want.max(WINDOW).min(left), 0);
             self.window.shrink_to(WINDOW.max(want));
-            let filled = self.file.read_at(at, &mut self.window)?;
+            let filled = read_available(&*self.file, at, &mut self.window)?;
             self.window.truncate(filled);
             self.window_at = at;
         }

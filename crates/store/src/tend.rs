@@ -34,6 +34,8 @@ pub(crate) struct Tender {
     synced_at: u64,
     /// Whether something changed that no checkpoint has.
     dirty: bool,
+    /// Whether segments have names that are not durable.
+    unsynced_names: bool,
 }
 
 impl Tender {
@@ -41,7 +43,16 @@ impl Tender {
     pub(crate) fn new(shared: Arc<Shared>, generation: u64) -> Tender {
         let files = JournalFiles::new(Arc::clone(&shared));
         let (wall, replaced) = (SteadyWall::default(), Vec::new());
-        Tender { shared, files, wall, generation, replaced, synced_at: 0, dirty: false }
+        Tender {
+            shared,
+            files,
+            wall,
+            generation,
+            replaced,
+            synced_at: 0,
+            dirty: false,
+            unsynced_names: false,
+        }
     }
 
     /// How long the background thread waits when nothing rings.
@@ -89,7 +100,6 @@ impl Tender {
         let settle_below = self.settle_below();
         let now = self.wall.now(options.clock.wall(), options.clock.tick());
         self.generation += 1;
-        let mut wrote = false;
         for topic in self.shared.each_topic() {
             let archived = archive(
                 &self.shared,
@@ -100,13 +110,14 @@ impl Tender {
                 now,
                 &mut self.replaced,
             );
-            wrote |= archived.map_err(|failed| {
+            self.unsynced_names |= archived.map_err(|failed| {
                 TendError::io("write segments into", &failed.path, &failed.error)
             })?;
         }
-        if wrote {
+        if self.unsynced_names {
             let dir = options.dir.join(SEGMENT_DIR);
             disk.sync_dir(&dir).map_err(|error| TendError::io("sync", &dir, &error))?;
+            self.unsynced_names = false;
         }
         let first = self.shared.files.lock().keys().next().copied();
         self.dirty |= !self.replaced.is_empty() || first.is_some_and(|it| it < settle_below);
@@ -170,11 +181,22 @@ impl Tender {
         let released = std::mem::replace(&mut *files, needed);
         drop(files);
         let damaged = self.keep_damaged();
+        let mut spared = Vec::new();
         for sequence in released.into_keys() {
             let path = self.shared.path(sequence);
-            if !damaged.contains(&path) && !self.spare(&path, sequence) {
-                remove(&self.shared, vec![path]);
+            if damaged.contains(&path) {
+                continue;
             }
+            match self.spare(&path, sequence, spared.len()) {
+                Some(spare) => spared.push(spare),
+                None => remove(&self.shared, vec![path]),
+            }
+        }
+        // A file that is written again must not get its old name back from a power loss.
+        let Shared { disk, options, spares, .. } = &*self.shared;
+        match disk.sync_dir(&options.dir) {
+            Ok(()) => spares.lock().extend(spared),
+            Err(error) => tracing::warn!(%error, "journal files are not used again for now"),
         }
     }
 
@@ -199,21 +221,16 @@ impl Tender {
         kept
     }
 
-    /// Keeps a journal file for another life, if there is room for it.
-    fn spare(&self, path: &Path, sequence: u64) -> bool {
+    /// Keeps a journal file for another life, if there is room for it beside `others`.
+    fn spare(&self, path: &Path, sequence: u64, others: usize) -> Option<PathBuf> {
         let Shared { disk, options, spares, .. } = &*self.shared;
-        let mut spares = spares.lock();
-        if spares.len() >= options.spare_files_max {
-            return false;
+        if spares.lock().len() + others >= options.spare_files_max {
+            return None;
         }
-        let whole = disk.open(path).and_then(|file| file.len());
+        let len = disk.open(path).and_then(|file| file.len());
         let spare = spare_path(&options.dir, sequence);
-        let whole = whole.is_ok_and(|len| len == options.file_bytes_max);
-        let kept = whole && disk.rename(path, &spare).is_ok();
-        if kept {
-            spares.push(spare);
-        }
-        kept
+        let whole = len.is_ok_and(|len| len == options.file_bytes_max);
+        (whole && disk.rename(path, &spare).is_ok()).then_some(spare)
     }
 }
 

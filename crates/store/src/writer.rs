@@ -110,7 +110,8 @@ impl Writer {
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
         }
-        if !syncs.is_empty() {
+        if !syncs.is_empty() || self.journal.is_unsafe() {
+            // What a failed sync left unsafe is only in memory: better it is not for long.
             let synced = self.journal.flush(self.next_lsn);
             self.promised = if synced.is_ok() { 0 } else { self.promised };
             let answers = synced.map(|()| self.next_lsn);

@@ -8,7 +8,7 @@
 
 mod codec;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::listing::Found;
 use crate::segment::SegmentRef;
@@ -134,13 +134,19 @@ pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io:
     Ok(())
 }
 
+/// What [`load`] found.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The newest checkpoint, if there is one.
+    pub newest: Option<Checkpoint>,
+    /// Number of the checkpoint that either copy has at least; 0 if only one copy holds.
+    pub safe_id: u64,
+}
+
 /// Reads the newest copy that holds. `files` are the journal files that there are.
-pub(crate) fn load(
-    disk: &dyn Disk,
-    dir: &Path,
-    files: &[Found],
-) -> Result<Option<Checkpoint>, OpenError> {
+pub(crate) fn load(disk: &dyn Disk, dir: &Path, files: &[Found]) -> Result<Loaded, OpenError> {
     let mut newest: Option<Checkpoint> = None;
+    let mut ids = [0; COPIES as usize];
     let mut damaged = None;
     for copy in 0..COPIES {
         let path = path(dir, copy);
@@ -151,6 +157,7 @@ pub(crate) fn load(
         };
         match decode(&bytes) {
             Some((CHECKPOINT_VERSION, Some(found))) => {
+                ids[copy as usize] = found.id;
                 if newest.as_ref().is_none_or(|newest| newest.id < found.id) {
                     newest = Some(found);
                 }
@@ -173,7 +180,12 @@ pub(crate) fn load(
         None => needed == 0 && begins_at_the_beginning(disk, dir, files)?,
     };
     let path = damaged.unwrap_or_else(|| path(dir, 0));
-    if whole { Ok(newest) } else { Err(OpenError::Checkpoint { path, needed, found }) }
+    let safe_id = ids.into_iter().min().unwrap_or(0);
+    if whole {
+        Ok(Loaded { newest, safe_id })
+    } else {
+        Err(OpenError::Checkpoint { path, needed, found })
+    }
 }
 
 fn begins_at_the_beginning(
@@ -193,7 +205,7 @@ fn begins_at_the_beginning(
 fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.open(path)?;
     let mut bytes = vec![0; usize::try_from(file.len()?).map_err(io::Error::other)?];
-    let filled = file.read_at(0, &mut bytes)?;
+    let filled = read_available(&*file, 0, &mut bytes)?;
     bytes.truncate(filled);
     Ok(bytes)
 }

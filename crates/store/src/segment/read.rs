@@ -7,7 +7,7 @@ use super::{
     BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, INDEX_ENTRY_LEN, IndexEntry,
     SEGMENT_VERSION, SegmentId, SegmentRef, decode_index,
 };
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, read_available};
 use crate::frame::{FRAME_PAYLOAD_MAX, split_messages};
 use bytes::Bytes;
 use std::io;
@@ -71,7 +71,7 @@ impl OpenSegment {
         segment: &SegmentRef,
     ) -> Result<OpenSegment, SegmentFault> {
         let mut header = [0; HEADER_LEN];
-        let filled = file.read_at(0, &mut header)?;
+        let filled = read_available(&*file, 0, &mut header)?;
         let said = SegmentId::decode_header(&header).filter(|_| filled == HEADER_LEN);
         match said {
             Some((SEGMENT_VERSION, said)) if said == id => {}
@@ -81,7 +81,7 @@ impl OpenSegment {
         }
         let footer_at = segment.bytes.saturating_sub(FOOTER_LEN as u64);
         let mut footer = [0; FOOTER_LEN];
-        let filled = file.read_at(footer_at, &mut footer)?;
+        let filled = read_available(&*file, footer_at, &mut footer)?;
         let footer = Footer::decode(&footer, &id).filter(|_| filled == FOOTER_LEN);
         let footer = footer.ok_or_else(|| damaged(footer_at, "its footer does not hold"))?;
         let len = u64::from(footer.entries) * INDEX_ENTRY_LEN as u64;
@@ -90,7 +90,7 @@ impl OpenSegment {
             return Err(damaged(footer_at, "its footer is another segment's"));
         }
         let mut bytes = vec![0; len as usize];
-        let filled = file.read_at(footer.index_at, &mut bytes)?;
+        let filled = read_available(&*file, footer.index_at, &mut bytes)?;
         let holds = filled == bytes.len() && crc32c::crc32c(&bytes) == footer.index_crc;
         let index = decode_index(&bytes).filter(|_| holds);
         let index = index.ok_or_else(|| damaged(footer.index_at, "its index does not hold"))?;
@@ -172,7 +172,7 @@ impl OpenSegment {
         if held.is_none() {
             let left = usize::try_from(self.blocks_end.saturating_sub(at)).unwrap_or(usize::MAX);
             let mut bytes = vec![0; want.max(chunk).min(left)];
-            let filled = self.file.read_at(at, &mut bytes)?;
+            let filled = read_available(&*self.file, at, &mut bytes)?;
             bytes.truncate(filled);
             if filled < want {
                 return Err(damaged(at, "the file ends within a block"));
