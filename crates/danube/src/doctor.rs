@@ -7,7 +7,8 @@
 //! damaged, or that the directory cannot be looked at; 2 that the command was wrong.
 
 use crate::failure::Failure;
-use crate::output::{self, Format, Table};
+use crate::output::{self, Format};
+use danube_ops::view::Table;
 use danube_store::OpenError;
 use danube_store::disk::{Disk, OsDisk};
 use danube_store::doctor::{self, Lost, Problem, Repaired, Report};

@@ -1,7 +1,8 @@
 //! What was measured against what, as a table for people and a document for programs.
 
 use crate::failure::Failure;
-use crate::output::{self, Format, Table};
+use crate::output::{self, Format};
+use danube_ops::view::Table;
 use serde_json::{Value, json};
 
 /// What a ratio should be.
