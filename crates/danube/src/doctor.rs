@@ -8,6 +8,7 @@
 
 use crate::failure::Failure;
 use crate::output::{self, Format};
+use danube_broker::CATALOG_FILE_NAME;
 use danube_ops::view::Table;
 use danube_store::OpenError;
 use danube_store::disk::{Disk, OsDisk};
@@ -105,13 +106,8 @@ impl Place {
                 "give the --data-dir that the broker was started with, or its --wal-dir if it had one",
             ));
         }
-        let raft = data_dir.join("raft");
-        let catalog = std::fs::read_dir(raft).ok().and_then(|entries| {
-            let file = entries
-                .flatten()
-                .find(|entry| entry.path().extension().is_some_and(|end| end == "redb"))?;
-            Some((file.path(), file.metadata().ok()?.len()))
-        });
+        let catalog = data_dir.join("raft").join(CATALOG_FILE_NAME);
+        let catalog = catalog.metadata().ok().map(|file| (catalog, file.len()));
         Ok(Place { data_dir: data_dir.to_path_buf(), journal, catalog })
     }
 
