@@ -3,7 +3,8 @@
 //! ```text
 //!                 danube ──▶ broker ──▶ wire ─┐
 //!                    │          ├─────▶ store ┼──▶ core
-//!                    │          └─────▶ meta ─┘
+//!                    │          ├─────▶ meta ─┤
+//!                    │          └───▶ schema ─┘
 //!                    └─────▶ ops ──▶ wire, core          sim ──▶ core; xtask (alone)
 //! ```
 
@@ -25,12 +26,30 @@ const TABLE: &[Row] = &[
         ours: &[],
         others: Some(&["rpds", "serde", "serde_json", "thiserror"]),
     },
+    Row {
+        name: "danube-schema",
+        ours: &["danube-core"],
+        others: Some(&[
+            "jsonschema",
+            "jsonschema-regex",
+            "miniz_oxide",
+            "prost",
+            "prost-types",
+            "protox",
+            "regex",
+            "regex-syntax",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+        ]),
+    },
     Row { name: "danube-wire", ours: &["danube-core"], others: None },
     Row { name: "danube-store", ours: &["danube-core"], others: None },
     Row { name: "danube-meta", ours: &["danube-core"], others: None },
     Row {
         name: "danube-broker",
-        ours: &["danube-core", "danube-wire", "danube-store", "danube-meta"],
+        ours: &["danube-core", "danube-schema", "danube-wire", "danube-store", "danube-meta"],
         others: None,
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
@@ -38,6 +57,7 @@ const TABLE: &[Row] = &[
         name: "danube",
         ours: &[
             "danube-core",
+            "danube-schema",
             "danube-wire",
             "danube-store",
             "danube-meta",
