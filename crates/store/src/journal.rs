@@ -1,7 +1,7 @@
 //! The journal's active file: made, filled, synced, and left for the next one.
 //!
 //! Law: `len` counts only groups that succeeded, and a newer file gets its name only once all that
-//! counts in the earlier ones is durable. When bytes beyond `len` cannot be cut off, or a sync
+//! counts in the earlier ones is durable. When a write or a sync
 //! failed, the file is left for good; the next file's header says from which log sequence number
 //! on the rest of the earlier ones is void. What of it was acknowledged is written again into that
 //! next file first.
@@ -253,16 +253,17 @@ impl Journal {
             return Ok(());
         };
         let failure = AppendError::io("write", &active.path, &error);
-        match active.file.set_len(active.len) {
-            Ok(()) => active.reused = false,
-            Err(error) => {
-                let path = active.path.display();
-                tracing::warn!(%path, %error, "cannot cut the journal file; going on in a new one");
-                // The next file makes the rest void.
-                if self.sync(0, lsn).is_ok() {
-                    self.active = None;
-                }
-            }
+        // Nothing else may stand where what failed may have got to the disk: a power loss could
+        // bring that back in its place. The next file makes it void.
+        let _ = active.file.set_len(active.len);
+        let path = active.path.display();
+        tracing::warn!(%path, %error, "cannot write to the journal file; going on in a new one");
+        if active.len == FILE_HEADER_LEN as u64 {
+            // Nothing in it counts, so the next one takes its place.
+            self.next_sequence = active.sequence;
+            self.active = None;
+        } else if self.sync(0, lsn).is_ok() {
+            self.active = None;
         }
         Err(failure)
     }

@@ -204,7 +204,14 @@ impl Recovery<'_> {
             self.end = position;
             let from = self.expected.filter(|_| self.bounded).unwrap_or(0);
             scan.accept(from..end_lsn.unwrap_or(u64::MAX));
-            if self.expected.is_some() && end_lsn.is_some_and(|end| self.expected >= Some(end)) {
+            if let (Some(expected), Some(end)) = (self.expected, end_lsn)
+                && expected >= end
+            {
+                scan.accept(expected..expected.saturating_add(1));
+                let mark = scan.header(position).map_err(fail)?;
+                if let Some(mark) = mark.filter(|header| header.kind == FrameKind::Mark) {
+                    self.frame(Place { file: *sequence, position }, &mark, &[]);
+                }
                 break;
             }
             let place = Place { file: *sequence, position };
@@ -340,8 +347,9 @@ impl Recovery<'_> {
                 self.suspect(hole);
             }
         }
-        self.expected = Some(header.lsn.saturating_add(1));
         self.marked = header.kind == FrameKind::Mark;
+        // A mark takes no number, so that nothing is missing where one is lost.
+        self.expected = Some(header.lsn.saturating_add(u64::from(!self.marked)));
         if !self.marked {
             self.found.last_topic = header.topic;
         }
@@ -401,10 +409,7 @@ impl Recovery<'_> {
         if let (Some(lsn), None, Some(_)) = (self.expected, self.hole, last.header) {
             let mark = mark(lsn, self.found.last_topic, self.found.tail_lost);
             match secure(self.disk, self.dir, last, self.end, &mark) {
-                Ok(()) => {
-                    self.expected = Some(lsn.saturating_add(1));
-                    return Ok(());
-                }
+                Ok(()) => return Ok(()),
                 Err(error) => {
                     let path = last.path.display();
                     tracing::warn!(%path, %error, "cannot copy the newest journal file; syncing it as it is");

@@ -60,6 +60,11 @@ impl Inode {
             self.lens.push(end);
         }
         self.data[at..end].copy_from_slice(bytes);
+        for (page, content) in self.evicted.range_mut(at / PAGE..end.div_ceil(PAGE)) {
+            let (begin, stop) = (at.max(page * PAGE), end.min((page + 1) * PAGE));
+            let from = &bytes[begin - at..stop - at];
+            content[begin - page * PAGE..stop - page * PAGE].copy_from_slice(from);
+        }
         self.touch(at, end);
     }
 
@@ -71,6 +76,9 @@ impl Inode {
         }
         self.data.resize(len, 0);
         self.lens.push(len);
+        for (page, content) in self.evicted.range_mut(len / PAGE..) {
+            content[len.saturating_sub(page * PAGE).min(PAGE)..].fill(0);
+        }
         // What is beyond the cut is zeros, should the file ever be that long again.
         self.touch(len.min(before), before.max(len).min(before));
     }
@@ -84,7 +92,6 @@ impl Inode {
                 versions.remove(0);
             }
             self.dropped.remove(&page);
-            self.evicted.remove(&page);
         }
     }
 

@@ -225,6 +225,11 @@ impl TopicOracle {
             };
             kept.insert(*offset, Kept { bytes: bytes.clone(), survives });
         }
+        // What is left out below a message that is there stays so.
+        let ends = messages.iter().map(|(offset, _)| offset + 1);
+        for (end, (next, _)) in ends.zip(messages.iter().skip(1)).filter(|(end, it)| *end < it.0) {
+            self.gaps.insert(end, *next);
+        }
         self.kept = kept;
         self.next = next;
         self.highest = self.highest.max(next);
