@@ -3,6 +3,7 @@
 //! Law: the same arguments give the same verdict, so the dry check and registering agree.
 
 use crate::error::SchemaError;
+use crate::limits::CHECK_WORK_MAX;
 use crate::schema::Schema;
 use crate::verdict::{Direction, Findings, Verdict};
 use serde::{Deserialize, Serialize};
@@ -113,12 +114,13 @@ pub fn check(
     new: &Schema,
 ) -> Verdict {
     let mut verdict = Verdict::default();
+    let mut work_left = CHECK_WORK_MAX;
     for (version, old) in existing {
         if old.fingerprint() == new.fingerprint() {
             continue;
         }
         for direction in mode.directions() {
-            let mut findings = Findings::new(*version, *direction, &mut verdict);
+            let mut findings = Findings::new(*version, *direction, &mut verdict, &mut work_left);
             old.compare(new, levels, &mut findings);
         }
     }

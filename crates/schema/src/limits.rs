@@ -21,6 +21,9 @@ pub const FAULTS_MAX: usize = 100;
 /// Steps that one comparison of two schemas may take before it is given up as undecided.
 pub(crate) const COMPARE_WORK_MAX: u64 = 400_000;
 
+/// Steps that one check against all versions may take; what is left over then is undecided.
+pub(crate) const CHECK_WORK_MAX: u64 = 5 * COMPARE_WORK_MAX;
+
 /// Nodes that one definition may have once its references are in place.
 pub(crate) const NODES_MAX: usize = 60_000;
 

@@ -120,6 +120,7 @@ pub(crate) struct Findings<'a> {
     version: u32,
     direction: Direction,
     verdict: &'a mut Verdict,
+    work_left: &'a mut u64,
 }
 
 impl<'a> Findings<'a> {
@@ -127,8 +128,14 @@ impl<'a> Findings<'a> {
         version: u32,
         direction: Direction,
         verdict: &'a mut Verdict,
+        work_left: &'a mut u64,
     ) -> Findings<'a> {
-        Findings { version, direction, verdict }
+        Findings { version, direction, verdict, work_left }
+    }
+
+    /// Steps that the whole check has left, for the comparisons that count them.
+    pub(crate) fn work_left(&mut self) -> &mut u64 {
+        self.work_left
     }
 
     pub(crate) fn direction(&self) -> Direction {

@@ -32,7 +32,7 @@ pub(super) fn validate(
         resolve::resolve(
             registered,
             &writer,
-            &mut Findings::new(0, Direction::NewReadsOld, &mut verdict),
+            &mut Findings::new(0, Direction::NewReadsOld, &mut verdict, &mut 0),
         );
         if let Some(first) = verdict.breaks.first() {
             return Err(inside(format!(

@@ -27,7 +27,7 @@ pub(super) fn parse(
         pulled_len: 0,
     };
     let (root, canonical) = parser.any(&value, "", "")?;
-    let schema = AvroSchema { types: parser.types, root, canonical: canonical.to_string() };
+    let schema = AvroSchema { types: parser.types, root, canonical: text::sorted(&canonical) };
     for (path, of, value) in parser.defaults {
         default::check(&schema, of, &value).map_err(|why| invalid(&path, why))?;
     }

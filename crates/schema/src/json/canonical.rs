@@ -2,7 +2,7 @@
 //! documentation. What a reader may act on (`default`, `format`, `readOnly`) stays.
 
 use super::documents::Documents;
-use super::text::whole_numbers;
+use super::text::{sorted, whole_numbers};
 use serde_json::{Map, Value};
 
 /// Keywords that only speak to people.
@@ -13,14 +13,13 @@ const NAME_MAPS: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 pub(crate) fn canonical(root: &Value, documents: &Documents) -> String {
-    let mut form = strip(root).to_string();
+    let mut form = sorted(&strip(root));
     for (uri, value) in documents.external() {
-        form.push_str(&format!("\n{uri}\n{}", strip(&value)));
+        form.push_str(&format!("\n{uri}\n{}", sorted(&strip(&value))));
     }
     form
 }
 
-/// serde_json keeps objects sorted by key, so writing them out is canonical.
 fn strip(schema: &Value) -> Value {
     match schema {
         Value::Object(object) => {

@@ -5,6 +5,7 @@
 
 use super::node::{Form, Node, Props, TypeSet};
 use super::ratio::Ratio;
+use super::text;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -50,8 +51,8 @@ impl Eval<'_> {
             }
             (Form::Types(types), _) => Some(!types.and(own_type).is_empty()),
             (Form::Values(values), _) => {
-                let text = value.to_string();
-                Some(values.binary_search_by(|known| known.to_string().cmp(&text)).is_ok())
+                let wanted = text::sorted(value);
+                Some(values.binary_search_by(|known| text::sorted(known).cmp(&wanted)).is_ok())
             }
             (Form::Min { at, exclusive }, _) => {
                 let order = Ratio::of_value(value)?.compare(*at)?;
@@ -72,7 +73,7 @@ impl Eval<'_> {
             (Form::MinItems(len), Value::Array(items)) => Some(items.len() as u64 >= *len),
             (Form::MaxItems(len), Value::Array(items)) => Some(items.len() as u64 <= *len),
             (Form::Unique, Value::Array(items)) => {
-                let mut texts: Vec<String> = items.iter().map(Value::to_string).collect();
+                let mut texts: Vec<String> = items.iter().map(text::sorted).collect();
                 texts.sort_unstable();
                 Some(texts.windows(2).all(|pair| pair[0] != pair[1]))
             }

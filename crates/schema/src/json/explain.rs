@@ -30,13 +30,17 @@ pub(crate) fn read(
 ) {
     let targets = vec![&reader.targets, &writer.targets];
     let mut solver = Solver::new(targets.clone(), level == JsonLevel::Lenient);
+    let allowed = COMPARE_WORK_MAX.min(*findings.work_left());
+    solver.allow(allowed);
     let whole = solver.solve(vec![
         Goal::new(&writer.root, true, Side::Writer),
         Goal::new(&reader.root, false, Side::Reader),
     ]);
+    *findings.work_left() -= allowed - solver.left();
     if whole.is_no() {
         return;
     }
+    let work_left = PARTS_WORK_MAX.min(*findings.work_left());
     let mut parts = Parts {
         reader,
         writer,
@@ -46,7 +50,7 @@ pub(crate) fn read(
         steps: Vec::new(),
         followed: BTreeSet::new(),
         looked_at: 0,
-        work_left: PARTS_WORK_MAX,
+        work_left,
         reported: 0,
     };
     if !parts.part(&reader.root, "#") {
@@ -200,7 +204,9 @@ impl Parts<'_, '_> {
             Goal::new(&self.writer.root, true, Side::Writer),
             Goal::new(&wrapped, false, Side::Reader),
         ]);
-        self.work_left -= allowed - self.solver.left();
+        let spent = allowed - self.solver.left();
+        self.work_left -= spent;
+        *self.findings.work_left() -= spent;
         found
     }
 

@@ -6,6 +6,7 @@
 //! parts of two versions are the same node, and comparing them costs nothing.
 
 use super::ratio::Ratio;
+use super::text;
 use crate::fingerprint::short;
 use regex::Regex;
 use serde_json::Value;
@@ -188,19 +189,19 @@ impl Form {
 /// Makes a node and names it by its content.
 pub(crate) fn node(mut form: Form) -> Node {
     if let Form::Values(values) = &mut form {
-        values.sort_by_cached_key(Value::to_string);
+        values.sort_by_cached_key(text::sorted);
         values.dedup();
     }
-    let mut text = String::new();
+    let mut name = String::new();
     let mut list = |word: &str, nodes: &mut dyn Iterator<Item = &Node>| {
-        text.push_str(word);
+        name.push_str(word);
         for node in nodes {
-            let _ = write!(text, " {:x}", node.id);
+            let _ = write!(name, " {:x}", node.id);
         }
     };
     match &form {
-        Form::True => text.push_str("true"),
-        Form::False => text.push_str("false"),
+        Form::True => name.push_str("true"),
+        Form::False => name.push_str("false"),
         Form::All(parts) => {
             // Order does not matter for the set, so it does not for the name either.
             let mut ids: Vec<&Node> = parts.iter().map(|(_, node)| node).collect();
@@ -211,68 +212,68 @@ pub(crate) fn node(mut form: Form) -> Node {
         Form::One(nodes) => list("one", &mut sorted(nodes)),
         Form::Not(inner) => list("not", &mut [inner].into_iter()),
         Form::Ref(key) => {
-            let _ = write!(text, "ref {key:x}");
+            let _ = write!(name, "ref {key:x}");
         }
         Form::Types(types) => {
-            let _ = write!(text, "types {}", types.0);
+            let _ = write!(name, "types {}", types.0);
         }
         Form::Values(values) => {
-            let _ = write!(text, "values {}", Value::Array(values.clone()));
+            let _ = write!(name, "values {}", text::sorted(&Value::Array(values.clone())));
         }
         Form::Min { at, exclusive } => {
-            let _ = write!(text, "min {at:?} {exclusive}");
+            let _ = write!(name, "min {at:?} {exclusive}");
         }
         Form::Max { at, exclusive } => {
-            let _ = write!(text, "max {at:?} {exclusive}");
+            let _ = write!(name, "max {at:?} {exclusive}");
         }
         Form::MultipleOf(step) => {
-            let _ = write!(text, "multiple {step:?}");
+            let _ = write!(name, "multiple {step:?}");
         }
         Form::MinLength(len) => {
-            let _ = write!(text, "minlen {len}");
+            let _ = write!(name, "minlen {len}");
         }
         Form::MaxLength(len) => {
-            let _ = write!(text, "maxlen {len}");
+            let _ = write!(name, "maxlen {len}");
         }
         Form::Pattern(pattern) => {
-            let _ = write!(text, "pattern {}", pattern.text);
+            let _ = write!(name, "pattern {}", pattern.text);
         }
         Form::MinItems(len) => {
-            let _ = write!(text, "minitems {len}");
+            let _ = write!(name, "minitems {len}");
         }
         Form::MaxItems(len) => {
-            let _ = write!(text, "maxitems {len}");
+            let _ = write!(name, "maxitems {len}");
         }
-        Form::Unique => text.push_str("unique"),
+        Form::Unique => name.push_str("unique"),
         Form::Items { prefix, rest } => list("items", &mut prefix.iter().chain([rest])),
         Form::Contains { of, min, max } => {
-            let _ = write!(text, "contains {:x} {min} {max:?}", of.id);
+            let _ = write!(name, "contains {:x} {min} {max:?}", of.id);
         }
         Form::MinProps(len) => {
-            let _ = write!(text, "minprops {len}");
+            let _ = write!(name, "minprops {len}");
         }
         Form::MaxProps(len) => {
-            let _ = write!(text, "maxprops {len}");
+            let _ = write!(name, "maxprops {len}");
         }
-        Form::Required(name) => {
-            let _ = write!(text, "required {name}");
+        Form::Required(property) => {
+            let _ = write!(name, "required {property}");
         }
         Form::Props(props) => {
-            text.push_str("props");
-            for (name, node) in &props.named {
-                let _ = write!(text, " {name:?}:{:x}", node.id);
+            name.push_str("props");
+            for (property, node) in &props.named {
+                let _ = write!(name, " {property:?}:{:x}", node.id);
             }
             for (pattern, node) in &props.patterns {
-                let _ = write!(text, " /{:?}/:{:x}", pattern.text, node.id);
+                let _ = write!(name, " /{:?}/:{:x}", pattern.text, node.id);
             }
-            let _ = write!(text, " rest:{:x}", props.rest.id);
+            let _ = write!(name, " rest:{:x}", props.rest.id);
         }
         Form::Names(inner) => list("names", &mut [inner].into_iter()),
         Form::Opaque { keyword, inner, .. } => {
             list(&format!("opaque {keyword}"), &mut inner.iter())
         }
     }
-    Arc::new(NodeBody { id: short(text.as_bytes()), form })
+    Arc::new(NodeBody { id: short(name.as_bytes()), form })
 }
 
 fn sorted(nodes: &[Node]) -> impl Iterator<Item = &Node> {

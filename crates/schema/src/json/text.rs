@@ -42,6 +42,27 @@ pub(crate) fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
+/// The value as text with sorted keys, whatever order the map type of this build keeps them in.
+pub(crate) fn sorted(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(sorted).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(entries) => {
+            let mut entries: Vec<(&String, String)> =
+                entries.iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort();
+            let entries: Vec<String> = entries
+                .into_iter()
+                .map(|(key, text)| format!("{}:{text}", Value::String(key.clone())))
+                .collect();
+            format!("{{{}}}", entries.join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
 /// The same value with every number that is whole written as a whole number, because JSON Schema
 /// takes `1.0` and `1` for equal.
 pub(crate) fn whole_numbers(value: &Value) -> Value {
