@@ -147,10 +147,13 @@ fn a_whole_directory_is_healthy_and_every_file_is_explained() {
     }
 }
 
+/// What happens to a file's bytes, given where its last frame begins.
+type Change = fn(&mut Vec<u8>, usize);
+
 #[test]
 fn a_torn_end_is_no_damage_and_is_cut() {
     let last = |case: &Case| case.begins[9];
-    let table: [(&str, fn(&mut Vec<u8>, usize), u64); 5] = [
+    let table: [(&str, Change, u64); 5] = [
         ("a: within the length", |bytes, last| bytes.truncate(last + 13), 9),
         ("b: within the header", |bytes, last| bytes.truncate(last + 30), 9),
         ("c: within the payload", |bytes, last| bytes.truncate(last + 70), 9),
