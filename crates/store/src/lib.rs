@@ -26,6 +26,8 @@ pub mod disk;
 pub mod doctor;
 mod error;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod header;
 mod input;
