@@ -150,7 +150,8 @@ fn a_whole_directory_is_healthy_and_every_file_is_explained() {
 #[test]
 fn a_torn_end_is_no_damage_and_is_cut() {
     let last = |case: &Case| case.begins[9];
-    let table: [(&str, fn(&mut Vec<u8>, usize), u64); 5] = [
+    type Change = fn(&mut Vec<u8>, usize);
+    let table: [(&str, Change, u64); 5] = [
         ("a: within the length", |bytes, last| bytes.truncate(last + 13), 9),
         ("b: within the header", |bytes, last| bytes.truncate(last + 30), 9),
         ("c: within the payload", |bytes, last| bytes.truncate(last + 70), 9),

@@ -42,6 +42,8 @@ struct State {
     number: u64,
     /// Operations since one that failed.
     calm: u64,
+    /// A process died before it could bring to safety what a failed sync had dropped.
+    hurt: bool,
     /// The process is dead.
     dead: bool,
     /// Bytes left while a [`Fault::Full`] is in force.
@@ -121,6 +123,7 @@ impl SimDisk {
             life: 0,
             number: 0,
             calm: CALM,
+            hurt: false,
             dead: false,
             room: None,
             inodes: Vec::new(),
@@ -165,6 +168,11 @@ impl SimDisk {
         state.plan.crash.filter(|(at, _)| state.number > *at).map(|(_, kind)| kind)
     }
 
+    /// Whether something is lost that no engine could have kept: it may be missed, but not silently.
+    pub fn is_hurt(&self) -> bool {
+        self.state().hurt
+    }
+
     /// What the next life finds after a crash of this kind.
     pub fn settle(&self, crash: Crash) {
         let mut state = self.state();
@@ -174,6 +182,8 @@ impl SimDisk {
         if crash != Crash::Power {
             // Nobody can help it when a process dies before it has rewritten what a failed sync
             // dropped; so then the kernel keeps it a little longer.
+            let in_doubt = state.calm < CALM && state.inodes.iter().any(Inode::has_dropped);
+            state.hurt |= in_doubt && crash == Crash::Kill;
             for inode in &mut state.inodes {
                 if state.calm < CALM {
                     inode.keep_evicted();

@@ -283,7 +283,8 @@ impl History {
 
     /// The first look at everything after a start.
     fn look_after(&mut self, store: &Store) -> Result<(), Violation> {
-        let flipped = self.counts.flips > 0;
+        // Then topics may be stopped, and say so; what the others promised holds all the same.
+        let flipped = self.counts.flips > 0 || self.disk.is_hurt();
         let mut stopped = Vec::new();
         for at in 0..self.topics.len() {
             let limit = self.draw_limit();
@@ -389,7 +390,7 @@ impl History {
             let messages = match life::read_all(&log, limit) {
                 Ok(messages) => messages,
                 Err(_) if self.disk.crashed().is_some() || topic.faulty => continue,
-                Err(_) if self.counts.flips > 0 => continue,
+                Err(_) if self.counts.flips > 0 || self.disk.is_hurt() => continue,
                 Err(error) => return Err(context(error)),
             };
             let bounds = log.bounds();

@@ -135,6 +135,11 @@ impl Inode {
         }
     }
 
+    /// Whether a sync that failed has left pages that are on no platter.
+    pub fn has_dropped(&self) -> bool {
+        !(self.dropped.is_empty() && self.evicted.is_empty())
+    }
+
     /// Memory was not so scarce after all.
     pub fn keep_evicted(&mut self) {
         for (page, content) in std::mem::take(&mut self.evicted) {
