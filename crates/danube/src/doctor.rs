@@ -105,11 +105,13 @@ impl Place {
             ));
         }
         let raft = data_dir.join("raft");
+        // The catalog's database is the only file there that is not empty.
         let catalog = std::fs::read_dir(raft).ok().and_then(|entries| {
-            let file = entries
-                .flatten()
-                .find(|entry| entry.path().extension().is_some_and(|end| end == "redb"))?;
-            Some((file.path(), file.metadata().ok()?.len()))
+            let files = entries.flatten().filter_map(|entry| {
+                let meta = entry.metadata().ok()?;
+                meta.is_file().then(|| (entry.path(), meta.len()))
+            });
+            files.max_by_key(|(_, bytes)| *bytes)
         });
         Ok(Place { data_dir: data_dir.to_path_buf(), journal, catalog })
     }
