@@ -1,12 +1,12 @@
 //! A disk that is really full (case U14): a broker whose journal is on a file system of 16 MiB.
 //!
-//! Where this machine does not let us mount one, a limit on the size of the broker's files takes
-//! its place: writes end in an error in the same way, and the cause goes away in the same way.
+//! Who may mount one, mounts it; who may not, does so in a namespace of his own.
 
 use crate::harness::{Addresses, Node};
 use crate::wire::{Control, Wire, message, offset_of, within};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
@@ -19,12 +19,11 @@ const MIB: usize = 1 << 20;
 /// More large messages than fit.
 const TRIES: usize = 24;
 
-/// Where the journal of a broker runs out of room.
-enum Tight {
-    /// A small file system, with a file in it that can go.
-    Mounted { at: TempDir },
-    /// Files of this broker may not grow further.
-    Limited { at: TempDir },
+/// A file system of 16 MiB for the journal of a broker, with a file in it that can go.
+struct Tight {
+    at: TempDir,
+    /// Keeps the namespace in which it is mounted; `None`: it is mounted for all to see.
+    holder: Option<Child>,
 }
 
 impl Tight {
@@ -36,62 +35,77 @@ impl Tight {
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .status();
-        if mounted.is_ok_and(|status| status.success()) {
-            std::fs::write(at.path().join("filler"), vec![1; 6 * MIB]).expect("there is room");
-            return Tight::Mounted { at };
-        }
-        println!("no file system can be mounted here; limiting the size of files instead");
-        Tight::Limited { at }
+        let holder = match mounted {
+            Ok(status) if status.success() => None,
+            _ => Some(Tight::hold(at.path())),
+        };
+        let tight = Tight { at, holder };
+        std::fs::write(tight.seen().join("filler"), vec![1; 6 * MIB]).expect("there is room");
+        tight
     }
 
-    fn wal_dir(&self) -> PathBuf {
-        let (Tight::Mounted { at } | Tight::Limited { at }) = self;
-        at.path().join("wal")
+    /// A process in whose namespace it is mounted; says so before this returns.
+    fn hold(at: &Path) -> Child {
+        println!("this user may not mount; mounting in a namespace of its own");
+        let script = "PATH=/usr/sbin:/usr/bin:/sbin:/bin; \
+                      mount -t tmpfs -o size=16m tmpfs \"$0\" && echo mounted && exec sleep 1000";
+        let mut holder = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+            .arg(at)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare of util-linux is there");
+        let mut said = String::new();
+        let stdout = holder.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut said).expect("a pipe can be read");
+        assert_eq!(said, "mounted\n", "neither this user nor a namespace of its own may mount");
+        holder
+    }
+
+    /// The file system as this process sees it.
+    fn seen(&self) -> PathBuf {
+        let at = self.at.path();
+        match &self.holder {
+            Some(holder) => {
+                let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
+                root.join(at.strip_prefix("/").expect("temporary directories are absolute"))
+            }
+            None => at.to_path_buf(),
+        }
     }
 
     fn start(&self) -> Node {
-        let wal_dir = self.wal_dir();
+        let wal_dir = self.at.path().join("wal");
         let flags = ["--wal-dir", wal_dir.to_str().expect("a plain path")];
-        match self {
-            Tight::Mounted { .. } => Node::start_with(&flags),
-            // In blocks of 512 bytes; the ignored signal makes such a write an error.
-            Tight::Limited { .. } => {
-                let limit = "trap '' XFSZ; ulimit -S -f 20480; exec \"$@\"";
-                Node::start_under(&["sh", "-c", limit, "sh"], &flags)
+        match &self.holder {
+            Some(holder) => {
+                let pid = holder.id().to_string();
+                let enter = ["nsenter", "--user", "--mount", "--preserve-credentials", "-t", &pid];
+                Node::start_under(&enter, &flags)
             }
+            None => Node::start_with(&flags),
         }
     }
 
     /// Fills what is left to the last byte.
     fn fill(&self) {
-        if let Tight::Mounted { at } = self {
-            let mut size = MIB;
-            for part in 0.. {
-                match std::fs::write(at.path().join(format!("rest-{part}")), vec![1; size]) {
-                    Ok(()) => {}
-                    Err(_) if size > 1 => size /= 2,
-                    Err(_) => return,
-                }
+        let mut size = MIB;
+        for part in 0.. {
+            match std::fs::write(self.seen().join(format!("rest-{part}")), vec![1; size]) {
+                Ok(()) => {}
+                Err(_) if size > 1 => size /= 2,
+                Err(_) => return,
             }
         }
     }
 
     /// Makes room again.
-    fn free(&self, node: &Node) {
-        match self {
-            Tight::Mounted { at } => {
-                for entry in std::fs::read_dir(at.path()).expect("listed") {
-                    let path = entry.expect("an entry").path();
-                    if path.is_file() {
-                        std::fs::remove_file(path).expect("removed");
-                    }
-                }
-            }
-            Tight::Limited { .. } => {
-                let pid = node.pid().to_string();
-                let freed =
-                    Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status();
-                assert!(freed.is_ok_and(|status| status.success()), "the limit can be raised");
+    fn free(&self) {
+        for entry in std::fs::read_dir(self.seen()).expect("listed") {
+            let path = entry.expect("an entry").path();
+            if path.is_file() {
+                std::fs::remove_file(path).expect("removed");
             }
         }
     }
@@ -99,9 +113,16 @@ impl Tight {
 
 impl Drop for Tight {
     fn drop(&mut self) {
-        if let Tight::Mounted { at } = self {
-            // Lazily: a broker that is still going must not keep the mount.
-            let _ = Command::new("umount").arg("-l").arg(at.path()).status();
+        match &mut self.holder {
+            Some(holder) => {
+                // The namespace goes with its last process. Both fail only when it is gone already.
+                let _ = holder.kill();
+                let _ = holder.wait();
+            }
+            None => {
+                // Lazily: a broker that is still going must not keep the mount.
+                let _ = Command::new("umount").arg("-l").arg(self.at.path()).status();
+            }
         }
     }
 }
@@ -149,7 +170,7 @@ async fn a_full_disk_refuses_cleanly_and_goes_on_once_there_is_room() {
     }
 
     // Publishing resumes by itself.
-    block_in_place(|| tight.free(&node));
+    block_in_place(|| tight.free());
     let before = big.acknowledged.len();
     within("publishing to resume", async {
         while big.send(&mut wire, MIB / 4).await.is_err() {
