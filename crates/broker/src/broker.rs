@@ -146,6 +146,7 @@ impl Broker {
         let store = open_store(&options, incarnation, &mut progress)?;
         let view = meta.view();
         store.retain(&|topic| view.topic_by_id(topic).is_some());
+        store.adopt(view.topics().map(|(_, topic)| topic.id));
 
         let context = Arc::new(Context::new(options, meta, store, incarnation));
         let addresses = listeners.addresses;
@@ -336,6 +337,7 @@ fn open_store(
     store.file_bytes_max = options.storage.journal_file_bytes;
     store.flush_max_batch_bytes = bytes(options.storage.flush_max_batch_bytes);
     store.cache_bytes_max = bytes(options.storage.cache_bytes);
+    store.clock = Arc::new(Clock::start());
     let mut tell = |at: RecoveryProgress| {
         progress(format!(
             "recovering the log: file {} of {}, {} of {} MiB",

@@ -37,3 +37,13 @@ impl Clock {
         WallMs(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
     }
 }
+
+impl danube_store::Clock for Clock {
+    fn wall(&self) -> WallMs {
+        Clock::wall()
+    }
+
+    fn tick(&self) -> Tick {
+        self.now()
+    }
+}

@@ -21,5 +21,5 @@ mod topic;
 mod topics;
 
 pub use broker::{Addresses, Broker, StartError, StopError};
-pub use danube_meta::CONSENSUS_LOG_TARGET;
+pub use danube_meta::{CONSENSUS_LOG_TARGET, FILE_NAME as CATALOG_FILE_NAME};
 pub use options::{BrokerOptions, DispatchOptions, Policies, StorageOptions};

@@ -16,6 +16,7 @@ pub mod intent;
 pub mod name;
 pub mod policy;
 pub mod position;
+pub mod retention;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};
@@ -26,3 +27,4 @@ pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
 pub use policy::{Backoff, FailurePolicy, SubscriptionType};
 pub use position::Position;
+pub use retention::Retention;

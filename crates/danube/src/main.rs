@@ -12,6 +12,7 @@ mod compat;
 mod config;
 mod consume;
 mod ctl;
+mod doctor;
 mod failure;
 mod output;
 mod produce;
@@ -44,6 +45,8 @@ enum Command {
     Consume(consume::Arguments),
     /// Create, describe and change topics, namespaces and metadata
     Ctl(ctl::Arguments),
+    /// Explain the files of a stopped data directory, find damage and repair it
+    Doctor(doctor::Arguments),
     /// Measure a broker
     Bench(bench::Arguments),
     /// Print the version
@@ -73,6 +76,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Produce(arguments) => produce::run(arguments).await,
         Command::Consume(arguments) => consume::run(arguments).await,
         Command::Ctl(arguments) => ctl::run(arguments).await,
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments).await,
         Command::Version => output::line(concat!("danube ", env!("CARGO_PKG_VERSION"))),
     }

@@ -18,7 +18,7 @@ use std::fs::{File as OsFile, TryLockError};
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 
-const FILE: &str = "raft.redb";
+pub(crate) const FILE: &str = "raft.redb";
 const FILE_UNFINISHED: &str = "raft.redb.new";
 const LOCK_FILE: &str = "raft.lock";
 

@@ -30,3 +30,6 @@ pub use handle::{Meta, MetaOptions};
 /// Under which name the consensus library logs, for whoever sets log levels: it is noisy at
 /// `info`.
 pub const CONSENSUS_LOG_TARGET: &str = "openraft";
+
+/// The name of the catalog's file in its directory, for whoever looks at a directory from outside.
+pub const FILE_NAME: &str = file::FILE;

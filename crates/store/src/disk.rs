@@ -6,7 +6,7 @@
 //! Law: a call that returns `Ok` did all of it. A short write is an error of the disk, not a
 //! number for the caller to look at.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -41,11 +41,36 @@ pub trait Disk: Send + Sync + 'static {
     /// As the file system says.
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
 
+    /// Gives the file `from` the name `to`, in place of what had it; both are in one directory.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Makes the names in `dir` durable.
     ///
     /// # Errors
     /// As the file system says.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes `dir` and what is missing above it.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn make_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes the file `path` if it is absent and takes its lock, which is held until the answer
+    /// is dropped or the process ends, however it ends.
+    ///
+    /// # Errors
+    /// `WouldBlock` when somebody has it; else as the file system says.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// Which running of the machine this is, where that can be known. While it stays the same, no
+    /// power was lost, so every write that succeeded is still there, synced or not.
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 /// One open file. All positions are bytes from its start.
@@ -98,6 +123,16 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
+/// Fills as much of `buffer` as `file` has from `at` on. Less than that is an error of the disk, and
+/// no end of the file.
+pub(crate) fn read_available(file: &dyn DiskFile, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let filled = file.read_at(at, buffer)?;
+    if filled < buffer.len() && file.len()? > at + filled as u64 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "read less than there is"));
+    }
+    Ok(filled)
+}
+
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsDisk;
@@ -119,8 +154,32 @@ impl Disk for OsDisk {
         fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let digits = text.trim().replace('-', "");
+        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
     }
 }
 

@@ -45,10 +45,10 @@ pub enum OpenError {
         /// What the operating system said.
         error: String,
     },
-    /// The file was written by a newer version.
+    /// The file was written by another version.
     #[error(
-        "{} has journal format {version}, this version reads {supported}; start the version that \
-         wrote it", path.display()
+        "{} has format {version}, this version reads {supported}; start the version that wrote \
+         it, or give this one an empty directory", path.display()
     )]
     Version {
         /// The file.
@@ -72,6 +72,21 @@ pub enum OpenError {
         theirs: u32,
         /// The process start that opens it.
         ours: u32,
+    },
+    /// The checkpoint that the journal builds upon cannot be read in any copy. What is in the
+    /// segments cannot be told from leftovers without it, nor how far subscriptions have come.
+    #[error(
+        "{} cannot be read, nor can its copy: checkpoint {needed} is needed and {found} is what \
+         there is; restore either file from a copy, or run `danube doctor` to rebuild it from the \
+         segments", path.display()
+    )]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Number of the checkpoint that is needed at least; 0 when any would do.
+        needed: u64,
+        /// Number of the newest one that can be read; 0 when there is none.
+        found: u64,
     },
     /// The file's name and its header say different sequence numbers.
     #[error("{} says it is journal file {sequence}; give it its name back", path.display())]
@@ -213,6 +228,31 @@ impl ReadError {
 impl From<ReadError> for Fault {
     fn from(error: ReadError) -> Fault {
         Fault::new(error.kind(), error.to_string())
+    }
+}
+
+/// Why a pass of background work stopped. What it did not finish is done by a later one; nothing
+/// that was acknowledged is touched.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TendError {
+    /// The file system refused.
+    #[error("cannot {action} {}: {error}; free space or mend the disk, it is tried again", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the operating system said.
+        error: String,
+    },
+    /// The journal could not be made durable.
+    #[error("no checkpoint: {0}")]
+    Journal(AppendError),
+}
+
+impl TendError {
+    pub(crate) fn io(action: &'static str, path: &Path, error: &io::Error) -> TendError {
+        TendError::Io { action, path: path.to_path_buf(), error: error.to_string() }
     }
 }
 

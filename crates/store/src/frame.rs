@@ -11,13 +11,13 @@
 use bytes::Bytes;
 
 /// Bytes of a frame before its payload.
-pub(crate) const FRAME_HEADER_LEN: usize = 52;
+pub(crate) const FRAME_HEADER_LEN: usize = 64;
 /// Most payload bytes of one frame: an append with all its records, each with its length.
 pub const FRAME_PAYLOAD_MAX: usize = 32 << 20;
 /// What every frame begins with.
 pub(crate) const FRAME_MAGIC: [u8; 4] = *b"DNF1";
 /// Version of the frame layout.
-const FRAME_VERSION: u8 = 1;
+const FRAME_VERSION: u8 = 2;
 /// Stands for the topic of the previous frame where there is none.
 pub(crate) const NO_TOPIC: u32 = u32::MAX;
 /// Bytes before each record of a messages frame.
@@ -32,6 +32,8 @@ pub(crate) enum FrameKind {
     Progress,
     /// The topic is deleted; everything of it in the journal is void.
     TopicForgotten,
+    /// Nothing but its header: what came before it is durable. Written by a clean close.
+    Mark,
 }
 
 impl FrameKind {
@@ -40,13 +42,13 @@ impl FrameKind {
             FrameKind::Messages => 1,
             FrameKind::Progress => 2,
             FrameKind::TopicForgotten => 3,
+            FrameKind::Mark => 4,
         }
     }
 
     fn parse(code: u8) -> Option<FrameKind> {
-        [FrameKind::Messages, FrameKind::Progress, FrameKind::TopicForgotten]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        use FrameKind::{Mark, Messages, Progress, TopicForgotten};
+        [Messages, Progress, TopicForgotten, Mark].into_iter().find(|kind| kind.code() == code)
     }
 }
 
@@ -75,6 +77,14 @@ pub(crate) struct FrameHeader {
     /// The offsets between the topic's frame before and this one were promised but never
     /// written, so their absence is no damage.
     pub jump: bool,
+    /// It was acknowledged after a sync only, and so was everything of the topic in its group.
+    pub synced_mode: bool,
+    /// Its log sequence number minus the first one that was not known to be durable when it was
+    /// framed; saturating, which only says that less was known.
+    pub unsynced: u32,
+    /// When it was framed, in milliseconds since the Unix epoch; never less than that of the
+    /// topic's frame before.
+    pub time: u64,
 }
 
 impl FrameHeader {
@@ -91,8 +101,10 @@ impl FrameHeader {
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.previous.to_le_bytes());
         bytes[48] = self.kind.code();
-        bytes[49] = u8::from(self.jump);
+        bytes[49] = u8::from(self.jump) | u8::from(self.synced_mode) << 1;
         bytes[50] = FRAME_VERSION;
+        bytes[52..56].copy_from_slice(&self.unsynced.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.time.to_le_bytes());
         let crc = header_crc(&bytes, file);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -105,7 +117,7 @@ impl FrameHeader {
         if bytes[..4] != FRAME_MAGIC || u32_at(4) != header_crc(bytes, file) {
             return None;
         }
-        let known = bytes[50] == FRAME_VERSION && bytes[49] <= 1 && bytes[51] == 0;
+        let known = bytes[50] == FRAME_VERSION && bytes[49] <= 3 && bytes[51] == 0;
         if !known || u32_at(12) as usize > FRAME_PAYLOAD_MAX {
             return None;
         }
@@ -119,8 +131,16 @@ impl FrameHeader {
             count: u32_at(40),
             previous: u32_at(44),
             kind: FrameKind::parse(bytes[48])?,
-            jump: bytes[49] == 1,
+            jump: bytes[49] & 1 != 0,
+            synced_mode: bytes[49] & 2 != 0,
+            unsynced: u32_at(52),
+            time: u64_at(56),
         })
+    }
+
+    /// Everything below this log sequence number was durable when this frame was written.
+    pub(crate) fn durable_below(&self) -> u64 {
+        self.lsn.saturating_sub(u64::from(self.unsynced))
     }
 
     /// Bytes of the whole frame.
@@ -191,6 +211,9 @@ mod tests {
             previous: 15,
             kind: FrameKind::Messages,
             jump: false,
+            synced_mode: true,
+            unsynced: 3,
+            time: 16,
         }
     }
 

@@ -33,8 +33,13 @@ impl Group {
         self.len
     }
 
-    /// Adds a frame of messages; length and checksum of `header` are filled in.
-    pub(crate) fn messages(&mut self, header: FrameHeader, records: &[Bytes], file: u64) {
+    /// Adds a frame of messages; length and checksum of `header` are filled in, and it is returned.
+    pub(crate) fn messages(
+        &mut self,
+        header: FrameHeader,
+        records: &[Bytes],
+        file: u64,
+    ) -> FrameHeader {
         self.frame(header, file, |group| {
             let mut crc = 0;
             for record in records {
@@ -50,24 +55,36 @@ impl Group {
                 }
             }
             crc
-        });
+        })
     }
 
-    /// Adds a frame with `payload`; length and checksum of `header` are filled in.
-    pub(crate) fn payload(&mut self, header: FrameHeader, payload: &[u8], file: u64) {
+    /// Adds a frame with `payload`; length and checksum of `header` are filled in, and it is
+    /// returned.
+    pub(crate) fn payload(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        file: u64,
+    ) -> FrameHeader {
         self.frame(header, file, |group| {
             group.copied(payload);
             crc32c::crc32c(payload)
-        });
+        })
     }
 
-    fn frame(&mut self, mut header: FrameHeader, file: u64, fill: impl FnOnce(&mut Group) -> u32) {
+    fn frame(
+        &mut self,
+        mut header: FrameHeader,
+        file: u64,
+        fill: impl FnOnce(&mut Group) -> u32,
+    ) -> FrameHeader {
         let at = self.arena.len();
         self.copied(&[0; FRAME_HEADER_LEN]);
         let begin = self.len;
         header.payload_crc = fill(self);
         header.payload_len = (self.len - begin) as u32;
         self.arena[at..at + FRAME_HEADER_LEN].copy_from_slice(&header.encode(file));
+        header
     }
 
     fn copied(&mut self, bytes: &[u8]) {

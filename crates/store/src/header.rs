@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the file header; the first frame begins here.
 pub(crate) const FILE_HEADER_LEN: usize = 64;
 /// Format version that this code writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"DANUBEJL";
 
 /// What a journal file says about itself.
@@ -22,6 +22,11 @@ pub(crate) struct FileHeader {
     /// Log sequence number of its first frame. Frames of earlier files from this number on are
     /// void: they were written by a group that failed.
     pub start_lsn: u64,
+    /// The newest checkpoint when it was begun; 0 when there was none. Without one that is at
+    /// least as new, earlier journal files may be missing.
+    pub checkpoint: u64,
+    /// Which running of the machine wrote it; zeros when that is not known.
+    pub boot: [u8; 16],
 }
 
 impl FileHeader {
@@ -33,6 +38,8 @@ impl FileHeader {
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.start_lsn.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.checkpoint.to_le_bytes());
+        bytes[48..].copy_from_slice(&self.boot);
         let crc = crc32c::crc32c(&bytes[12..]);
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -48,6 +55,8 @@ impl FileHeader {
             sequence: u64_at(16),
             start_lsn: u64_at(24),
             incarnation: u32_at(32),
+            checkpoint: u64_at(40),
+            boot: bytes[48..].try_into().expect("16 bytes"),
         })
     }
 }
@@ -57,9 +66,28 @@ pub(crate) fn journal_path(dir: &Path, sequence: u64) -> PathBuf {
     dir.join(format!("journal-{sequence:020}.log"))
 }
 
+/// Path of the journal file that is being made and has no place among the others yet.
+pub(crate) fn journal_new_path(dir: &Path) -> PathBuf {
+    dir.join("journal.new")
+}
+
+/// Path under which what was journal file `sequence` waits to be used again.
+pub(crate) fn spare_path(dir: &Path, sequence: u64) -> PathBuf {
+    dir.join(format!("journal-{sequence:020}.spare"))
+}
+
 /// Sequence number in a journal file's name; `None` for any other file.
 pub(crate) fn journal_sequence(path: &Path) -> Option<u64> {
-    let digits = path.file_name()?.to_str()?.strip_prefix("journal-")?.strip_suffix(".log")?;
+    sequence_in(path, ".log")
+}
+
+/// Sequence number in a spare file's name; `None` for any other file.
+pub(crate) fn spare_sequence(path: &Path) -> Option<u64> {
+    sequence_in(path, ".spare")
+}
+
+fn sequence_in(path: &Path, end: &str) -> Option<u64> {
+    let digits = path.file_name()?.to_str()?.strip_prefix("journal-")?.strip_suffix(end)?;
     (digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit()))
         .then(|| digits.parse().ok())?
 }
@@ -81,7 +109,14 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_header_is_noticed() {
-        let header = FileHeader { version: 1, sequence: 9, incarnation: 3, start_lsn: 77 };
+        let header = FileHeader {
+            version: 1,
+            sequence: 9,
+            incarnation: 3,
+            start_lsn: 77,
+            checkpoint: 5,
+            boot: [6; 16],
+        };
         let bytes = header.encode();
         assert_eq!(FileHeader::decode(&bytes), Some(header));
         for bit in 0..FILE_HEADER_LEN * 8 {

@@ -1,26 +1,39 @@
-//! The journal's active file: made, filled, cut back and left for the next one.
+//! The journal's active file: made, filled, synced, and left for the next one.
 //!
-//! Law: `len` counts only groups that succeeded. When bytes beyond it cannot be cut off, or a
-//! sync failed, the file is left for good; the next file's header says from which log sequence
-//! number on the rest of this one is void.
+//! Law: `len` counts only groups that succeeded, and a newer file gets its name only once all that
+//! counts in the earlier ones is durable. When a write or a sync
+//! failed, the file is left for good; the next file's header says from which log sequence number
+//! on the rest of the earlier ones is void. What of it was acknowledged is written again into that
+//! next file first.
 
 use crate::disk::DiskFile;
 use crate::error::{AppendError, CloseError};
+use crate::frame::FRAME_HEADER_LEN;
 use crate::group::Group;
-use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader};
+use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_new_path};
+use crate::rewrite::{Kept, Moved, copy_frames};
+use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// Written behind each group in a file that is used again, so that its end looks like that of a
+/// new one: what of the file's former life follows is then no torn write.
+static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
 
 /// Where frames are appended.
 pub(crate) struct Journal {
     shared: Arc<Shared>,
     active: Option<Active>,
     next_sequence: u64,
-    /// The file left last may still show what failed, so the next one, which makes that void,
-    /// must not be deleted before a restart has seen to it.
-    left_void: bool,
+    /// Everything below this log sequence number is durable.
+    durable_lsn: u64,
+    /// What was acknowledged since.
+    kept: Vec<Kept>,
+    /// Whether the files that have it failed to sync.
+    unsafe_kept: bool,
 }
 
 struct Active {
@@ -28,121 +41,282 @@ struct Active {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     len: u64,
-    unsynced: bool,
+    /// Bytes that are durable.
+    synced_len: u64,
+    /// Whether it was used before, and is not cut since.
+    reused: bool,
 }
 
 impl Journal {
-    /// A journal whose first file, made when it is needed, is `next_sequence`.
-    pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64) -> Journal {
-        Journal { shared, active: None, next_sequence, left_void: false }
+    /// A journal whose first file, made when it is needed, is `next_sequence`; everything below
+    /// `lsn` is durable.
+    pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, lsn: u64) -> Journal {
+        let kept = Vec::new();
+        let durable_lsn = lsn;
+        Journal { shared, active: None, next_sequence, durable_lsn, kept, unsafe_kept: false }
     }
 
-    /// The active file, if there is one.
-    pub(crate) fn active(&self) -> Option<u64> {
-        self.active.as_ref().map(|active| active.sequence)
+    /// Everything below this log sequence number is durable.
+    pub(crate) fn durable_lsn(&self) -> u64 {
+        self.durable_lsn
+    }
+
+    /// Whether anything that was acknowledged may be lost to a power cut.
+    pub(crate) fn has_unsynced(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Whether something that was acknowledged is in no file that can be relied on.
+    pub(crate) fn is_unsafe(&self) -> bool {
+        self.unsafe_kept
+    }
+
+    /// Keeps a frame that was acknowledged until it is durable.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.kept.push(kept);
+    }
+
+    fn all_durable(&mut self, next_lsn: u64) {
+        self.durable_lsn = next_lsn;
+        self.unsafe_kept = false;
+        self.kept.clear();
+        self.kept.shrink_to(1024);
     }
 
     /// Sees to it that a group of `bytes` whose first frame is `lsn` has a file to go to.
     /// Returns the file's sequence and the position in it.
     pub(crate) fn ready(&mut self, bytes: u64, lsn: u64) -> Result<(u64, u64), AppendError> {
-        let max = self.shared.options.file_bytes_max;
-        if let Some(active) = &self.active {
-            if active.len <= FILE_HEADER_LEN as u64 || active.len + bytes <= max {
-                return Ok((active.sequence, active.len));
+        loop {
+            if self.unsafe_kept {
+                self.rewrite(lsn)?;
             }
-            // Once a newer file may exist, this one must not be written again.
-            if let Err(error) = self.leave() {
-                tracing::warn!(%error, "left a journal file that may not survive a power loss");
+            let max = self.shared.options.file_bytes_max;
+            match &self.active {
+                Some(active)
+                    if active.len <= FILE_HEADER_LEN as u64 || active.len + bytes <= max =>
+                {
+                    return Ok((active.sequence, active.len));
+                }
+                Some(_) => self.seal(lsn),
+                None => {
+                    let active = self.create(lsn)?;
+                    self.install(active, lsn);
+                }
             }
         }
-        let active = self.create(lsn)?;
-        let place = (active.sequence, active.len);
-        let pinned = usize::from(std::mem::take(&mut self.left_void));
-        *self.shared.files.lock().entry(active.sequence).or_default() += pinned;
-        self.active = Some(active);
-        Ok(place)
     }
 
-    fn create(&mut self, start_lsn: u64) -> Result<Active, AppendError> {
-        let sequence = self.next_sequence;
-        let path = self.shared.path(sequence);
-        // Used up even on failure: what could not be removed keeps its name.
+    /// Leaves the active file durable, or remembers what of it is not.
+    fn seal(&mut self, lsn: u64) {
+        if self.sync(0, lsn).is_ok()
+            && let Some(active) = self.active.take()
+        {
+            // What was reserved and not used is needed again only if the file is.
+            let reusable = self.shared.options.spare_files_max > 0
+                && active.len <= self.shared.options.file_bytes_max;
+            if !reusable {
+                let _ = active.file.set_len(active.len);
+            }
+        }
+    }
+
+    fn install(&mut self, active: Active, start_lsn: u64) {
+        let sequence = active.sequence;
         self.next_sequence = sequence.saturating_add(1);
-        let disk = &self.shared.disk;
-        let file = disk.create(&path).map_err(|error| AppendError::io("make", &path, &error))?;
+        self.shared.files.lock().insert(sequence, start_lsn);
+        self.active = Some(active);
+        self.shared.full_below.store(sequence, Release);
+        self.shared.wake.set();
+    }
+
+    /// Makes a file whose first frame is `start_lsn`, and gives it its name.
+    fn create(&self, start_lsn: u64) -> Result<Active, AppendError> {
+        let mut active = self.begin(start_lsn)?;
+        self.name(&mut active)?;
+        Ok(active)
+    }
+
+    /// Makes a file that has a durable header and no name yet.
+    fn begin(&self, start_lsn: u64) -> Result<Active, AppendError> {
+        let sequence = self.next_sequence;
+        let Shared { disk, options, .. } = &*self.shared;
+        let temporary = journal_new_path(&options.dir);
+        let path = self.shared.path(sequence);
+        // One that a failure left there.
+        let _ = disk.remove(&temporary);
+        let spare = self.shared.spares.lock().pop();
+        let reused = spare.and_then(|spare| {
+            // It must not come back under its former name with what is written to it now.
+            let renamed =
+                disk.rename(&spare, &temporary).and_then(|()| disk.sync_dir(&options.dir));
+            let file = renamed.and_then(|()| disk.open(&temporary));
+            file.map_err(|error| tracing::debug!(%error, "cannot reuse a journal file")).ok()
+        });
+        let (file, reused) = match reused {
+            Some(file) => (file, true),
+            None => {
+                let _ = disk.remove(&temporary);
+                let file = disk.create(&temporary);
+                (file.map_err(|error| AppendError::io("make", &path, &error))?, false)
+            }
+        };
         let header = FileHeader {
             version: FORMAT_VERSION,
             sequence,
-            incarnation: self.shared.options.incarnation.0,
+            incarnation: options.incarnation.0,
             start_lsn,
+            checkpoint: self.shared.counters.checkpoint.load(Relaxed),
+            boot: disk.boot_id().unwrap_or_default(),
         };
-        if let Err(error) = self.begin(&*file, &header) {
-            let _ = disk.remove(&path);
+        if let Err(error) = self.write_header(&*file, &header, reused) {
+            let _ = disk.remove(&temporary);
             return Err(AppendError::io("begin", &path, &error));
         }
-        Ok(Active { sequence, path, file, len: FILE_HEADER_LEN as u64, unsynced: false })
+        let len = FILE_HEADER_LEN as u64;
+        Ok(Active { sequence, path, file, len, synced_len: len, reused })
     }
 
-    fn begin(&self, file: &dyn DiskFile, header: &FileHeader) -> io::Result<()> {
-        if let Err(error) = file.preallocate(self.shared.options.file_bytes_max) {
+    fn write_header(
+        &self,
+        file: &dyn DiskFile,
+        header: &FileHeader,
+        reused: bool,
+    ) -> io::Result<()> {
+        if !reused && let Err(error) = file.preallocate(self.shared.options.file_bytes_max) {
             // Slower syncs, but a journal all the same. What was reserved in part is given back.
             tracing::debug!(%error, "journal file is not preallocated");
             file.set_len(0)?;
         }
-        file.write_at(0, &mut [IoSlice::new(&header.encode())])?;
-        file.sync_data()?;
-        self.shared.disk.sync_dir(&self.shared.options.dir)
+        let end: &[u8] = if reused { &END } else { &[] };
+        file.write_at(0, &mut [IoSlice::new(&header.encode()), IoSlice::new(end)])?;
+        file.sync_data()
+    }
+
+    fn name(&self, active: &mut Active) -> Result<(), AppendError> {
+        let Shared { disk, options, .. } = &*self.shared;
+        let named = disk
+            .rename(&journal_new_path(&options.dir), &active.path)
+            .and_then(|()| disk.sync_dir(&options.dir));
+        named.map_err(|error| AppendError::io("name", &active.path, &error))
+    }
+
+    /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
+    /// the old files are what a restart reads.
+    fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
+        let start_lsn = self.durable_lsn;
+        let mut active = self.begin(start_lsn)?;
+        let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
+        let copied = copied.and_then(|copied| {
+            // The end of a group, as a reused file needs it.
+            if active.reused {
+                active.file.write_at(copied.1, &mut [IoSlice::new(&END)])?;
+            }
+            active.file.sync_data().map(|()| copied)
+        });
+        let (moved, len) = copied.map_err(|error| {
+            let _ = self.shared.disk.remove(&journal_new_path(&self.shared.options.dir));
+            AppendError::io("write again what was not synced into", &active.path, &error)
+        })?;
+        (active.len, active.synced_len) = (len, len);
+        self.name(&mut active)?;
+        let sequence = active.sequence;
+        let count = moved.len();
+        self.relocate(&moved, sequence);
+        tracing::warn!(path = %active.path.display(), frames = count, "wrote again what a failed sync left unsafe");
+        self.all_durable(next_lsn);
+        self.install(active, start_lsn);
+        Ok(())
+    }
+
+    /// Tells the topics where their batches are now.
+    fn relocate(&self, moved: &[Moved], file: u64) {
+        let topics = self.shared.topics.read();
+        for Moved { topic, batch: was, to } in moved {
+            let Some(topic) = topics.get(topic) else { continue };
+            let mut state = topic.state.lock();
+            let at = state.index.partition_point(|batch| batch.first < was.first);
+            if let Some(batch) = state.index.get_mut(at).filter(|batch| *batch == was) {
+                (batch.file, batch.position) = (file, *to);
+            }
+        }
     }
 
     /// Writes `group` to the active file. On an error nothing of it counts.
-    pub(crate) fn write(&mut self, group: &Group) -> Result<(), AppendError> {
+    pub(crate) fn write(&mut self, group: &Group, lsn: u64) -> Result<(), AppendError> {
         let active = self.active.as_mut().expect("made ready for this group");
-        match active.file.write_at(active.len, &mut group.slices()) {
-            Ok(()) => {
-                active.len += group.len();
-                active.unsynced = true;
-                Ok(())
-            }
-            Err(error) => {
-                let failure = AppendError::io("write", &active.path, &error);
-                if let Err(error) = active.file.set_len(active.len) {
-                    let path = active.path.display();
-                    tracing::warn!(%path, %error, "cannot cut the journal file; going on in a new one");
-                    self.active = None;
-                    self.left_void = true;
-                }
-                Err(failure)
-            }
+        let mut slices = group.slices();
+        if active.reused {
+            slices.push(IoSlice::new(&END));
         }
-    }
-
-    /// Makes everything written so far durable. On an error the last `unkept` bytes do not count
-    /// and the file is left.
-    pub(crate) fn sync(&mut self, unkept: u64) -> Result<(), AppendError> {
-        let active = self.active.as_mut().expect("written just now");
-        match active.file.sync_data() {
-            Ok(()) => {
-                active.unsynced = false;
-                Ok(())
-            }
-            Err(error) => {
-                let failure = AppendError::io("sync", &active.path, &error);
-                let path = active.path.display();
-                tracing::warn!(%path, %error, "journal file failed to sync; going on in a new one");
-                // The next file makes the rest void even where this cannot.
-                let _ = active.file.set_len(active.len - unkept);
-                self.active = None;
-                self.left_void = true;
-                Err(failure)
-            }
-        }
-    }
-
-    /// Leaves the active file whole: synced, and without what was reserved and not used.
-    pub(crate) fn leave(&mut self) -> Result<(), CloseError> {
-        let Some(active) = self.active.take() else { return Ok(()) };
-        let synced = if active.unsynced { active.file.sync_data() } else { Ok(()) };
+        let Err(error) = active.file.write_at(active.len, &mut slices) else {
+            active.len += group.len();
+            return Ok(());
+        };
+        let failure = AppendError::io("write", &active.path, &error);
+        // Nothing else may stand where what failed may have got to the disk: a power loss could
+        // bring that back in its place. The next file makes it void.
         let _ = active.file.set_len(active.len);
-        synced.map_err(|error| CloseError { path: active.path, error: error.to_string() })
+        let path = active.path.display();
+        tracing::warn!(%path, %error, "cannot write to the journal file; going on in a new one");
+        if active.len == FILE_HEADER_LEN as u64 {
+            // Nothing in it counts, so the next one takes its place.
+            self.next_sequence = active.sequence;
+            self.active = None;
+        } else if self.sync(0, lsn).is_ok() {
+            self.active = None;
+        }
+        Err(failure)
+    }
+
+    /// Makes everything written so far durable; the next frame will be `next_lsn`. On an error
+    /// the last `unkept` bytes do not count, and the file is left.
+    pub(crate) fn sync(&mut self, unkept: u64, next_lsn: u64) -> Result<(), AppendError> {
+        let Some(active) = self.active.as_mut() else { return Ok(()) };
+        if active.len == active.synced_len {
+            return Ok(());
+        }
+        let Err(error) = active.file.sync_data() else {
+            active.synced_len = active.len;
+            self.all_durable(next_lsn);
+            return Ok(());
+        };
+        let active = self.active.take().expect("present just now");
+        let failure = AppendError::io("sync", &active.path, &error);
+        let path = active.path.display();
+        tracing::warn!(%path, %error, "journal file failed to sync; going on in a new one");
+        let end = active.len - unkept;
+        if unkept > 0 {
+            // The next file makes the rest void even where this cannot.
+            let _ = active.file.set_len(end);
+        }
+        self.unsafe_kept = !self.kept.is_empty();
+        Err(failure)
+    }
+
+    /// Makes everything that was acknowledged durable, also what a failed sync left unsafe.
+    pub(crate) fn flush(&mut self, next_lsn: u64) -> Result<(), AppendError> {
+        if self.unsafe_kept { self.rewrite(next_lsn) } else { self.sync(0, next_lsn) }
+    }
+
+    /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved
+    /// and not used.
+    pub(crate) fn close(&mut self, next_lsn: u64, last_topic: u32) -> Result<(), CloseError> {
+        let path = self.shared.options.dir.clone();
+        let unsafe_to_leave = |error: AppendError| CloseError { path, error: error.to_string() };
+        let safe = self.flush(next_lsn).or_else(|_| self.flush(next_lsn));
+        safe.map_err(unsafe_to_leave)?;
+        let Some(mut active) = self.active.take() else { return Ok(()) };
+        let mark = mark(next_lsn, last_topic, false);
+        let bytes = mark.encode(active.sequence);
+        let marked = active.file.write_at(active.len, &mut [IoSlice::new(&bytes)]);
+        if marked.is_ok() {
+            active.len += bytes.len() as u64;
+        }
+        let _ = active.file.set_len(active.len);
+        if let Err(error) = marked.and_then(|()| active.file.sync_data()) {
+            // Everything before it is durable; the next start only cannot be as sure of it.
+            tracing::debug!(%error, "cannot mark the end of the journal");
+        }
+        Ok(())
     }
 }

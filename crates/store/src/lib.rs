@@ -15,14 +15,22 @@
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
 //! | what happens when the disk refuses | `writer`, `journal` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
+//! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
+mod archive;
 mod cache;
+mod checkpoint;
+mod clock;
 pub mod disk;
+pub mod doctor;
 mod error;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod header;
+mod input;
 mod journal;
 mod listing;
 mod lock;
@@ -31,18 +39,27 @@ mod queue;
 mod reader;
 mod recovery;
 mod replay;
+mod restore;
+mod rewrite;
 mod scan;
+mod secure;
+mod segment;
 mod shared;
 mod step;
 mod store;
+mod tend;
 mod topic;
 mod topic_log;
+mod torn;
+mod trim;
+mod wake;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::{AppendError, CloseError, Damage, OpenError, ReadError};
+pub use clock::{Clock, NoClock};
+pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
 pub use store::Store;

@@ -1,7 +1,9 @@
 //! What a store is opened with, and what it tells about itself.
 
+use crate::clock::{Clock, NoClock};
 use danube_core::Incarnation;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Settings of a [`Store`](crate::Store). All of them have defaults except the directory and the
 /// incarnation.
@@ -26,6 +28,22 @@ pub struct StoreOptions {
     pub cache_bytes_max: usize,
     /// Most reads waiting for the reader thread; further ones are refused as busy.
     pub read_queue_max: usize,
+    /// Longest time that what was acknowledged before a sync stays without one, in milliseconds:
+    /// what a power loss may take of `async` and `os_cache_flush` topics. No append waits for it.
+    /// 0 leaves it to the operating system.
+    pub sync_interval_ms: u64,
+    /// Full journal files that stay as they are, so that what is finished soon is never written
+    /// twice; older ones are turned into segments.
+    pub journal_files_keep: usize,
+    /// Journal files kept for reuse once nothing needs them: overwriting is cheaper to sync.
+    pub spare_files_max: usize,
+    /// Size from which on a segment is not added to, in bytes.
+    pub segment_bytes_max: u64,
+    /// Whether segments, checkpoints and retention run on a thread of their own. Without it they
+    /// run when [`Store::tend`](crate::Store::tend) is called.
+    pub background: bool,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl StoreOptions {
@@ -40,6 +58,12 @@ impl StoreOptions {
             queue_bytes_max: 64 << 20,
             cache_bytes_max: 32 << 20,
             read_queue_max: 4096,
+            sync_interval_ms: 1000,
+            journal_files_keep: 2,
+            spare_files_max: 2,
+            segment_bytes_max: 64 << 20,
+            background: true,
+            clock: Arc::new(NoClock),
         }
     }
 }
@@ -66,6 +90,14 @@ pub struct StoreStats {
     pub topics_damaged: u64,
     /// Journal files.
     pub files: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Bytes of segments.
+    pub segment_bytes: u64,
+    /// Number of the newest checkpoint.
+    pub checkpoint: u64,
+    /// Passes of background work that failed, in part or as a whole.
+    pub tend_failures: u64,
     /// Frames written: appends, progress and forgotten topics.
     pub frames: u64,
     /// Bytes of frames written.

@@ -19,6 +19,7 @@ pub(crate) enum Refused {
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
     ready: Condvar,
+    settled: Condvar,
     count_max: usize,
     bytes_max: usize,
 }
@@ -28,13 +29,16 @@ struct State<T> {
     items: VecDeque<(T, usize)>,
     bytes: usize,
     closed: bool,
+    /// Whoever works it off has nothing to do.
+    idle: bool,
 }
 
 impl<T> Queue<T> {
     /// An empty queue of at most `count_max` items with at most `bytes_max` bytes.
     pub(crate) fn new(count_max: usize, bytes_max: usize) -> Queue<T> {
-        let state = State { items: VecDeque::new(), bytes: 0, closed: false };
-        Queue { state: Mutex::new(state), ready: Condvar::new(), count_max, bytes_max }
+        let state = State { items: VecDeque::new(), bytes: 0, closed: false, idle: false };
+        let (ready, settled) = (Condvar::new(), Condvar::new());
+        Queue { state: Mutex::new(state), ready, settled, count_max, bytes_max }
     }
 
     /// Adds an item of `bytes`, or gives it back.
@@ -70,6 +74,8 @@ impl<T> Queue<T> {
     pub(crate) fn drain(&self, bytes_max: usize) -> Option<Vec<T>> {
         let mut state = self.state.lock();
         while state.items.is_empty() {
+            state.idle = true;
+            self.settled.notify_all();
             if state.closed {
                 return None;
             }
@@ -77,6 +83,7 @@ impl<T> Queue<T> {
             state.items.shrink_to(64);
             self.ready.wait(&mut state);
         }
+        state.idle = false;
         let mut taken = Vec::new();
         let mut bytes = 0;
         while let Some((item, size)) = state.items.pop_front() {
@@ -95,6 +102,14 @@ impl<T> Queue<T> {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.ready.notify_all();
+    }
+
+    /// Waits until everything in it is worked off, and whatever came of that is done.
+    pub(crate) fn settle(&self) {
+        let mut state = self.state.lock();
+        while !(state.idle && state.items.is_empty()) {
+            self.settled.wait(&mut state);
+        }
     }
 
     /// Items and bytes waiting.

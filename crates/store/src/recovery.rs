@@ -1,8 +1,10 @@
 //! From the bytes of a crashed process back to the state of every topic.
 //!
-//! Two kinds of damage are kept apart. What is torn at the very end of the last file was never
-//! acknowledged, as the process died in writing it: it is cut, with one warning. Damage anywhere
-//! else hit what was acknowledged: the topics it may have hit are stopped, and named.
+//! It begins with the last checkpoint, and reads the journal files after it.
+//!
+//! Two kinds of damage are kept apart. What is torn at the end was never promised to survive
+//! ([`torn`](crate::torn)): it is left out, with one warning, and void from then on. Damage
+//! anywhere else hit what was promised: the topics it may have hit are stopped, and named.
 //!
 //! Whose frame was damaged is known when its header holds; else from the frame after it, which
 //! names the topic before, when exactly one is missing. When more are missing, every topic known
@@ -10,58 +12,112 @@
 //!
 //! Law: no bytes make it panic, and nothing readable of a topic that is not stopped is lost.
 
+use crate::checkpoint::{self, Checkpoint, Loaded};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::frame::{FrameHeader, FrameKind, NO_TOPIC};
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
 use crate::header::{FILE_HEADER_LEN, FileHeader, journal_path};
 use crate::listing::{Found, find};
 use crate::options::RecoveryProgress;
 use crate::replay::{take_messages, take_progress};
+use crate::restore::{self, Restored};
 use crate::scan::{Scan, Seen};
+use crate::secure::{mark, secure};
+use crate::segment::SegmentId;
 use crate::topic::TopicState;
+use crate::torn::Behind;
 use danube_core::{Incarnation, TopicId};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What recovery found.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    /// State of each topic that the journal has anything of.
+    /// State of each topic that the log has anything of.
     pub topics: HashMap<TopicId, TopicState>,
-    /// Journal files, and how many topics have something in each.
-    pub files: BTreeMap<u64, usize>,
+    /// Journal files, each with its first log sequence number.
+    pub files: BTreeMap<u64, u64>,
+    /// Files that wait to be journal files again.
+    pub spares: Vec<PathBuf>,
+    /// Files that nothing needs any more.
+    pub leavings: Vec<PathBuf>,
     /// Sequence of the next file.
     pub next_sequence: u64,
     /// Log sequence number of the next frame.
     pub next_lsn: u64,
     /// Topic of the last frame.
     pub last_topic: u32,
+    /// Number of the checkpoint that both copies are at least; 0 if there is none.
+    pub checkpoint: u64,
+    /// The highest generation of any segment that may exist.
+    pub generation: u64,
+    /// A power loss may have taken topics of which nothing is left.
+    pub tail_lost: bool,
 }
 
-/// Reads the journal in `dir`, and cuts a torn end off it.
+/// Reads the log in `dir`.
 pub(crate) fn recover(
     disk: &dyn Disk,
     dir: &Path,
     ours: Incarnation,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Recovered, OpenError> {
-    let (files, bytes_total) = find(disk, dir)?;
+    let listing = find(disk, dir)?;
+    let mut files = listing.journal;
     check_catalog(&files, ours)?;
+    let Loaded { newest: checkpoint, safe_id } = checkpoint::load(disk, dir, &files)?;
+    check_checkpoint(checkpoint.as_ref(), ours, dir)?;
+    let from = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.journal_from);
+    let released: Vec<Found> = files.extract_if(.., |file| file.sequence < from).collect();
+    let Restored { topics, mut leavings, .. } = restore::topics(disk, dir, checkpoint.as_ref())?;
+    leavings.extend(released.into_iter().map(|file| file.path));
+    let newest = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.id);
+    let left = leavings.iter().filter_map(|path| SegmentId::parse(&path.with_extension("seg")));
+    let generation = left.fold(newest, |highest, id| highest.max(id.generation));
+    let mut mended = true;
+    if let Some(checkpoint) = &checkpoint
+        && safe_id < checkpoint.id
+        && let Err(error) = checkpoint::store(disk, dir, checkpoint)
+    {
+        // The other copy, if it comes to that, needs what this one does not.
+        tracing::warn!(%error, "cannot write the second copy of the checkpoint");
+        leavings.clear();
+        mended = false;
+    }
+    let start_lsn = checkpoint.as_ref().map(|checkpoint| checkpoint.journal_lsn);
+    let bytes_total = files.iter().map(|file| file.len).sum();
     let mut recovery = Recovery {
         disk,
         dir,
-        expected: None,
+        boot: disk.boot_id(),
+        expected: start_lsn,
         bounded: true,
         hole: None,
+        marked: false,
+        end: 0,
         suspects: BTreeMap::new(),
-        found: Recovered { last_topic: NO_TOPIC, ..Recovered::default() },
+        found: Recovered {
+            topics,
+            spares: listing.spares,
+            leavings,
+            next_sequence: from,
+            last_topic: NO_TOPIC,
+            checkpoint: if mended { newest } else { safe_id },
+            generation,
+            ..Recovered::default()
+        },
         seen: RecoveryProgress { files: 0, files_total: files.len() as u64, bytes: 0, bytes_total },
         progress,
     };
+    if let Some(first) = files.first()
+        && first.sequence != from
+    {
+        recovery.missing(from);
+    }
     for at in 0..files.len() {
         recovery.file(&files, at)?;
     }
-    Ok(recovery.finish(files.last()))
+    recovery.finish(&files)
 }
 
 /// A catalog that was lost and begun anew would count starts from 1 again, know no topic, and so
@@ -78,15 +134,37 @@ fn check_catalog(files: &[Found], ours: Incarnation) -> Result<(), OpenError> {
     }
 }
 
+/// The same by the checkpoint, for a directory whose journal is all in segments.
+fn check_checkpoint(
+    checkpoint: Option<&Checkpoint>,
+    ours: Incarnation,
+    dir: &Path,
+) -> Result<(), OpenError> {
+    match checkpoint {
+        Some(checkpoint) if checkpoint.incarnation >= ours.0 => Err(OpenError::OtherCatalog {
+            path: checkpoint::path(dir, 0),
+            theirs: checkpoint.incarnation,
+            ours: ours.0,
+        }),
+        _ => Ok(()),
+    }
+}
+
 struct Recovery<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
+    /// This running of the machine.
+    boot: Option<[u8; 16]>,
     /// Log sequence number of the next frame; unknown before the first header that holds.
     expected: Option<u64>,
     /// Whether this file's header says which log sequence numbers it may have.
     bounded: bool,
     /// Where something unreadable began that is not yet explained.
     hole: Option<Place>,
+    /// Whether the last frame is the mark of a clean close.
+    marked: bool,
+    /// Byte of the last file where what counts of it ends.
+    end: u64,
     /// Topics that a hole may have hit.
     suspects: BTreeMap<TopicId, Place>,
     found: Recovered,
@@ -104,25 +182,36 @@ pub(crate) struct Place {
 }
 
 impl Recovery<'_> {
+    /// Journal file `sequence`, and maybe later ones, should be there.
+    fn missing(&mut self, sequence: u64) {
+        self.hole.get_or_insert(Place { file: sequence, position: 0 });
+    }
+
     fn file(&mut self, files: &[Found], at: usize) -> Result<(), OpenError> {
-        let Found { sequence, path, header } = &files[at];
+        let Found { sequence, path, header, .. } = &files[at];
         let fail = |error| OpenError::io("read", path, &error);
         let file = self.disk.open(path).map_err(fail)?;
         let mut scan = Scan::new(file, *sequence).map_err(fail)?;
-        self.found.files.entry(*sequence).or_default();
-        let next = files.get(at + 1);
-        // The next file begins where this one's frames end; what is beyond is void.
-        let end_lsn = next.and_then(|next| next.header).map(|header| header.start_lsn);
-        let neighbour = next.is_some_and(|next| next.sequence == sequence.saturating_add(1));
-        self.begin(*sequence, header.as_ref(), at, files);
+        // Frames that a later file begins with, or before, are void here.
+        let later = files[at + 1..].iter().filter_map(|file| file.header);
+        let end_lsn = later.map(|header| header.start_lsn).min();
+        let last = at + 1 == files.len();
+        self.begin(files, at);
 
         let mut position = FILE_HEADER_LEN as u64;
-        let (mut torn, mut reserved) = (None, None);
+        self.end = position;
         loop {
+            self.end = position;
             let from = self.expected.filter(|_| self.bounded).unwrap_or(0);
             scan.accept(from..end_lsn.unwrap_or(u64::MAX));
-            if self.expected.is_some() && self.expected == end_lsn {
-                self.clear_void(&mut scan, path, position, next).map_err(fail)?;
+            if let (Some(expected), Some(end)) = (self.expected, end_lsn)
+                && expected >= end
+            {
+                scan.accept(expected..expected.saturating_add(1));
+                let mark = scan.header(position).map_err(fail)?;
+                if let Some(mark) = mark.filter(|header| header.kind == FrameKind::Mark) {
+                    self.frame(Place { file: *sequence, position }, &mark, &[]);
+                }
                 break;
             }
             let place = Place { file: *sequence, position };
@@ -132,30 +221,30 @@ impl Recovery<'_> {
                     position += header.frame_len();
                 }
                 Seen::BadPayload(header) => {
-                    let after = position + header.frame_len();
-                    let last = scan.rest(after).map_err(fail)?.next.is_none();
-                    if next.is_none() && last {
-                        torn = Some(position);
-                        break;
+                    if self.is_torn(files, at, place)? {
+                        return self.report(scan.len());
                     }
                     self.follow(place, &header);
                     let what = "a frame's payload does not match its checksum";
                     self.stop(TopicId(header.topic), place, what);
-                    position = after;
+                    position += header.frame_len();
                 }
                 Seen::Unreadable => {
-                    let rest = scan.rest(position).map_err(fail)?;
-                    match rest.next {
+                    let ends = scan.bytes(position, FRAME_HEADER_LEN).map_err(fail)?;
+                    let ends = ends.iter().all(|byte| *byte == 0);
+                    match scan.next_frame(position).map_err(fail)? {
+                        None if last && ends => break,
+                        // Whether any frame is missing is seen below.
+                        None if !last => break,
+                        _ if self.is_torn(files, at, place)? => {
+                            return self.report(scan.len());
+                        }
+                        None => break,
                         Some(next) => {
                             self.hole.get_or_insert(place);
                             position = next;
-                            continue;
                         }
-                        None if !rest.written => reserved = Some(position),
-                        None if next.is_none() => torn = Some(position),
-                        None => self.hole = self.hole.or(Some(place)),
                     }
-                    break;
                 }
                 Seen::End => break,
             }
@@ -164,81 +253,81 @@ impl Recovery<'_> {
             Some(expected) => end_lsn > Some(expected),
             None => !self.bounded && end_lsn > Some(0),
         };
-        if neighbour && short {
+        if !last && short {
             self.hole.get_or_insert(Place { file: *sequence, position });
         }
-        match torn {
-            Some(position) if header.is_some() || position > FILE_HEADER_LEN as u64 => {
-                self.cut(path, position, scan.len());
-            }
+        if last && header.is_none() && position == FILE_HEADER_LEN as u64 {
             // A header was there and is gone, so this is no write that a crash cut short.
-            Some(_) => self.suspect(Place { file: *sequence, position: 0 }),
-            None => {}
+            self.suspect(Place { file: *sequence, position: 0 });
         }
-        if let Some(position) = reserved {
-            self.give_back(path, position);
-        }
-        self.report(1, scan.len());
-        Ok(())
+        self.report(scan.len())
     }
 
     /// Enters a file.
-    fn begin(&mut self, sequence: u64, header: Option<&FileHeader>, at: usize, files: &[Found]) {
+    fn begin(&mut self, files: &[Found], at: usize) {
+        let Found { sequence, path, header, .. } = &files[at];
+        let before = at.checked_sub(1).map(|at| &files[at]);
         self.bounded = header.is_some();
-        let Some(header) = header else {
-            let path = journal_path(self.dir, sequence);
-            tracing::warn!(path = %path.display(), "a journal file's header is damaged");
-            return;
-        };
-        let before = at.checked_sub(1).map(|at| files[at].sequence);
-        let follows = before.is_some_and(|before| before.saturating_add(1) == sequence);
-        if !follows || self.expected.is_none() {
-            // A file between that is gone held nothing of a live topic; else offsets show it.
-            // A hole before it leaves open how many frames are missing.
-            self.expected = self.hole.is_none().then_some(header.start_lsn);
-        }
-    }
-
-    fn report(&mut self, files: u64, bytes: u64) {
-        self.seen.files += files;
-        self.seen.bytes += bytes;
-        (self.progress)(self.seen);
-    }
-
-    /// Cuts off what the next file makes void, and keeps that file until this is seen to be done.
-    fn clear_void(
-        &mut self,
-        scan: &mut Scan,
-        path: &Path,
-        position: u64,
-        next: Option<&Found>,
-    ) -> std::io::Result<()> {
-        if let Some(next) = next
-            && scan.is_written(position)?
-        {
-            *self.found.files.entry(next.sequence).or_default() += 1;
-            if let Err(error) = self.disk.open(path).and_then(|file| file.set_len(position)) {
-                tracing::warn!(path = %path.display(), %error, "cannot cut the journal file");
+        let start_lsn = header.map_or(0, |header| header.start_lsn);
+        self.found.files.insert(*sequence, start_lsn);
+        if let Some(before) = before {
+            self.pass_over(before.header, header.map(|header| (header.incarnation, header.boot)));
+            if before.sequence.saturating_add(1) != *sequence {
+                self.missing(before.sequence.saturating_add(1));
             }
         }
+        if header.is_none() {
+            tracing::warn!(path = %path.display(), "a journal file's header is damaged");
+        } else if self.expected.is_none() && self.hole.is_none() {
+            self.expected = Some(start_lsn);
+        }
+    }
+
+    /// Goes from a file to a later one, or to this start of the process: power may have been
+    /// lost between them.
+    fn pass_over(&mut self, from: Option<FileHeader>, to: Option<(u32, [u8; 16])>) {
+        let (Some(from), Some((incarnation, boot))) = (from, to) else { return };
+        let same_boot = from.boot == boot && boot != [0; 16];
+        if from.incarnation != incarnation && !same_boot && !self.marked {
+            self.lose_tail();
+        }
+    }
+
+    fn lose_tail(&mut self) {
+        self.found.tail_lost = true;
+        self.found.topics.values_mut().for_each(|state| state.tail_lost = true);
+    }
+
+    fn report(&mut self, bytes: u64) -> Result<(), OpenError> {
+        self.seen.files += 1;
+        self.seen.bytes += bytes;
+        (self.progress)(self.seen);
         Ok(())
     }
 
-    /// Gives back what was reserved by a process that died before it could, and not used.
-    fn give_back(&self, path: &Path, position: u64) {
-        if let Err(error) = self.disk.open(path).and_then(|file| file.set_len(position)) {
-            tracing::debug!(path = %path.display(), %error, "cannot give back reserved space");
+    /// Whether what cannot be read at `place` is the torn end of the journal. Then it ends there:
+    /// whatever follows was never promised to survive.
+    fn is_torn(&mut self, files: &[Found], at: usize, place: Place) -> Result<bool, OpenError> {
+        let Found { sequence, path, header, len } = &files[at];
+        let Some(lsn) = self.expected.filter(|_| self.hole.is_none()) else { return Ok(false) };
+        let (Some(header), true) = (header, at + 1 == files.len()) else { return Ok(false) };
+        let behind = self.disk.open(path).and_then(|file| {
+            let mut scan = Scan::new(file, *sequence)?;
+            scan.accept(lsn.saturating_add(1)..u64::MAX);
+            Behind::look(&mut scan, place.position + 1)
+        });
+        let behind = behind.map_err(|error| OpenError::io("read", path, &error))?;
+        if !behind.is_torn(lsn, self.boot == Some(header.boot)) {
+            return Ok(false);
         }
-    }
-
-    fn cut(&self, path: &Path, position: u64, len: u64) {
-        let (bytes, shown) = (len - position, path.display());
-        tracing::warn!(path = %shown, position, bytes, "cut a torn end off the journal; it was never acknowledged");
-        let cut = self.disk.open(path).and_then(|file| file.set_len(position));
-        if let Err(error) = cut {
-            // The next file makes it void all the same.
-            tracing::warn!(path = %shown, %error, "cannot cut the journal file");
+        let (path, position, frames) = (path.display(), place.position, behind.frames);
+        let bytes = len - position;
+        tracing::warn!(%path, position, bytes, frames, "left out a torn end of the journal; it was never promised to survive");
+        for (topic, end) in behind.promised {
+            let state = self.found.topics.entry(topic).or_default();
+            state.floor = state.floor.max(end);
         }
+        Ok(true)
     }
 
     /// Checks that a frame comes right after the one before, and settles whom a hole hit.
@@ -258,8 +347,12 @@ impl Recovery<'_> {
                 self.suspect(hole);
             }
         }
-        self.expected = Some(header.lsn.saturating_add(1));
-        self.found.last_topic = header.topic;
+        self.marked = header.kind == FrameKind::Mark;
+        // A mark takes no number, so that nothing is missing where one is lost.
+        self.expected = Some(header.lsn.saturating_add(u64::from(!self.marked)));
+        if !self.marked {
+            self.found.last_topic = header.topic;
+        }
     }
 
     fn suspect(&mut self, hole: Place) {
@@ -274,24 +367,20 @@ impl Recovery<'_> {
         let state = self.found.topics.entry(topic).or_default();
         // Told once the catalog has said which topics still exist.
         state.damage.get_or_insert(damage);
-        self.uses(topic, place.file);
-    }
-
-    fn uses(&mut self, topic: TopicId, file: u64) {
-        let state = self.found.topics.entry(topic).or_default();
-        if state.files.insert(file) {
-            *self.found.files.entry(file).or_default() += 1;
-        }
+        state.recorded = true;
     }
 
     fn frame(&mut self, place: Place, header: &FrameHeader, payload: &[u8]) {
         self.follow(place, header);
         let topic = TopicId(header.topic);
-        if header.kind == FrameKind::TopicForgotten {
-            return self.forget(topic);
+        match header.kind {
+            FrameKind::Mark if header.jump => return self.lose_tail(),
+            FrameKind::Mark => return,
+            FrameKind::TopicForgotten => return self.forget(topic),
+            FrameKind::Messages | FrameKind::Progress => {}
         }
-        self.uses(topic, place.file);
         let state = self.found.topics.entry(topic).or_default();
+        state.recorded = true;
         state.epoch = state.epoch.max(header.epoch);
         let taken = if header.kind == FrameKind::Messages {
             let gapless = state.next == header.first;
@@ -310,31 +399,46 @@ impl Recovery<'_> {
 
     fn forget(&mut self, topic: TopicId) {
         self.suspects.remove(&topic);
-        for file in self.found.topics.remove(&topic).unwrap_or_default().files {
-            if let Some(topics) = self.found.files.get_mut(&file) {
-                *topics -= 1;
-            }
+        if let Some(state) = self.found.topics.remove(&topic) {
+            let segments = state.segments.iter();
+            self.found.leavings.extend(restore::paths(self.dir, topic, segments));
         }
     }
 
-    fn finish(mut self, last: Option<&Found>) -> Recovered {
+    fn secure(&mut self, last: &Found) -> Result<(), OpenError> {
+        if let (Some(lsn), None, Some(_)) = (self.expected, self.hole, last.header) {
+            let mark = mark(lsn, self.found.last_topic, self.found.tail_lost);
+            match secure(self.disk, self.dir, last, self.end, &mark) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    let path = last.path.display();
+                    tracing::warn!(%path, %error, "cannot copy the newest journal file; syncing it as it is");
+                }
+            }
+        }
+        let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
+        synced.map_err(|error| OpenError::io("sync", &last.path, &error))
+    }
+
+    fn finish(mut self, files: &[Found]) -> Result<Recovered, OpenError> {
         for (topic, place) in std::mem::take(&mut self.suspects) {
             self.stop(topic, place, "frames are missing that may have been its last");
+        }
+        if let Some(last) = files.last() {
+            let boot = self.boot.unwrap_or_default();
+            self.pass_over(last.header, Some((u32::MAX, boot)));
+            self.found.next_sequence = last.sequence.saturating_add(1);
+            // A killed process may have left bytes that only the kernel has. Once they are read
+            // and acted upon, they must not be lost to a later power cut.
+            if !self.marked {
+                self.secure(last)?;
+            }
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;
             state.raise_floor();
         }
         self.found.next_lsn = self.expected.unwrap_or(0);
-        self.found.next_sequence = last.map_or(0, |last| last.sequence.saturating_add(1));
-        if let Some(last) = last {
-            // A killed process may have left bytes that only the kernel has. Once they are read
-            // and acted upon, they must not be lost to a later power cut.
-            let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
-            if let Err(error) = synced {
-                tracing::warn!(path = %last.path.display(), %error, "cannot sync the journal file");
-            }
-        }
-        self.found
+        Ok(self.found)
     }
 }

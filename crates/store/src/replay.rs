@@ -18,6 +18,17 @@ pub(crate) fn take_messages(
         return Err("a frame's records do not fit".to_owned());
     }
     let first = header.first;
+    let batch = Batch {
+        first,
+        file: place.file,
+        position: place.position,
+        time: header.time,
+        count: header.count,
+        payload_len: header.payload_len,
+    };
+    if batch.end() <= state.settled {
+        return Ok(());
+    }
     if first > state.next && !header.jump {
         return Err(format!("offsets {} to {} are missing before it", state.next, first - 1));
     }
@@ -28,14 +39,10 @@ pub(crate) fn take_messages(
             state.index.pop_back();
         }
     }
-    let batch = Batch {
-        first,
-        file: place.file,
-        position: place.position,
-        count: header.count,
-        payload_len: header.payload_len,
-    };
     state.next = batch.end();
+    state.time = state.time.max(header.time);
+    state.synced_mode = header.synced_mode;
+    state.tail_lost = false;
     state.index.push_back(batch);
     Ok(())
 }

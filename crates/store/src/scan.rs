@@ -2,7 +2,7 @@
 //!
 //! Law: no bytes make it panic, take more memory than one frame, or stand still.
 
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, read_available};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader};
 use std::io;
 use std::sync::Arc;
@@ -34,14 +34,6 @@ pub(crate) enum Seen<'a> {
     End,
 }
 
-/// What stands after a position where nothing can be read.
-pub(crate) struct Rest {
-    /// Where the next whole header begins.
-    pub next: Option<u64>,
-    /// Whether any byte passed over was not zero.
-    pub written: bool,
-}
-
 impl Scan {
     /// Reads `file`, journal file `sequence`.
     pub(crate) fn new(file: Arc<dyn DiskFile>, sequence: u64) -> io::Result<Scan> {
@@ -67,7 +59,7 @@ impl Scan {
             let left = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
             self.window.resize(want.max(WINDOW).min(left), 0);
             self.window.shrink_to(WINDOW.max(want));
-            let filled = self.file.read_at(at, &mut self.window)?;
+            let filled = read_available(&*self.file, at, &mut self.window)?;
             self.window.truncate(filled);
             self.window_at = at;
         }
@@ -76,7 +68,8 @@ impl Scan {
         Ok(&self.window[skip..end])
     }
 
-    fn header(&mut self, at: u64) -> io::Result<Option<FrameHeader>> {
+    /// The whole header at `at`, if there is one of the accepted frames.
+    pub(crate) fn header(&mut self, at: u64) -> io::Result<Option<FrameHeader>> {
         let (sequence, lsn) = (self.sequence, self.lsn.clone());
         let bytes = self.bytes(at, FRAME_HEADER_LEN)?;
         let header = bytes.first_chunk().and_then(|bytes| FrameHeader::decode(bytes, sequence));
@@ -98,8 +91,7 @@ impl Scan {
     }
 
     /// Searches from `at` on for the next whole header.
-    pub(crate) fn rest(&mut self, mut at: u64) -> io::Result<Rest> {
-        let mut written = false;
+    pub(crate) fn next_frame(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         while at < self.len {
             let bytes = self.ahead(at)?;
             let len = bytes.len() as u64;
@@ -113,31 +105,17 @@ impl Scan {
             let found = bytes.windows(FRAME_MAGIC.len()).position(|bytes| bytes == FRAME_MAGIC);
             match found {
                 Some(skip) => {
-                    written |= bytes[..skip].iter().any(|byte| *byte != 0);
                     at += skip as u64;
                     if self.header(at)?.is_some() {
-                        return Ok(Rest { next: Some(at), written });
+                        return Ok(Some(at));
                     }
                     at += 1;
                 }
                 // The magic may begin in the window's last bytes.
                 None => at += len.saturating_sub(FRAME_MAGIC.len() as u64 - 1).max(1),
             }
-            written = true;
         }
-        Ok(Rest { next: None, written })
-    }
-
-    /// Whether any byte from `at` on is not zero.
-    pub(crate) fn is_written(&mut self, mut at: u64) -> io::Result<bool> {
-        while at < self.len {
-            let bytes = self.ahead(at)?;
-            if bytes.iter().any(|byte| *byte != 0) {
-                return Ok(true);
-            }
-            at += bytes.len().max(1) as u64;
-        }
-        Ok(false)
+        Ok(None)
     }
 
     /// All bytes from `at` on that are in memory; reads only when a header would not fit in them.

@@ -1,23 +1,27 @@
 //! What the handles, the writer and the reader of one store have in common.
 //!
-//! Lock order, where two are held: a topic's state, then the table of files.
+//! Lock order, where two are held: the table of topics, then a topic's state.
 
 use crate::disk::Disk;
 use crate::error::{AppendError, ReadError};
 use crate::header::journal_path;
 use crate::options::StoreOptions;
 use crate::queue::Queue;
-use crate::topic::{Topic, TopicState};
+use crate::recovery::Recovered;
+use crate::segment::SegmentId;
+use crate::topic::Topic;
 use crate::topic_log::{Appended, ReadBatch, ReadLimit};
+use crate::wake::Wake;
 use bytes::Bytes;
 use danube_core::subscription::progress::ProgressRecord;
-use danube_core::{Epoch, TopicId, WalSyncMode};
+use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A callback that is called once, with the outcome.
 pub(crate) type Done<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
@@ -26,10 +30,10 @@ pub(crate) type Done<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 pub(crate) enum Command {
     /// An append or a recording of progress.
     Write(Write),
-    /// A topic was deleted: say so in the journal, then look for files to delete.
+    /// A topic was deleted: say so in the journal.
     Forget(Arc<Topic>),
-    /// Look for files to delete.
-    Sweep,
+    /// Make everything written so far durable, then say so, and the number of the next frame.
+    Sync(Option<Done<u64, AppendError>>),
 }
 
 /// One frame to be.
@@ -47,7 +51,7 @@ pub(crate) struct Write {
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
-    Append { records: Vec<Bytes>, done: Option<Done<Appended, AppendError>> },
+    Append { records: Arc<Vec<Bytes>>, done: Option<Done<Appended, AppendError>> },
     /// Progress, with its encoded form.
     Record { records: Vec<ProgressRecord>, payload: Vec<u8>, done: Option<Done<(), AppendError>> },
 }
@@ -71,16 +75,30 @@ pub(crate) fn answer<T, E>(done: Option<Done<T, E>>, outcome: Result<T, E>) {
     }
 }
 
-/// A read that memory could not answer.
+/// A question that memory could not answer.
 pub(crate) struct Read {
-    /// Of which topic.
+    /// About which topic.
     pub topic: Arc<Topic>,
-    /// First offset wanted.
-    pub from: u64,
-    /// How much.
-    pub limit: ReadLimit,
-    /// Whom to tell.
-    pub done: Done<ReadBatch, ReadError>,
+    /// What, and whom to tell.
+    pub wanted: Wanted,
+}
+
+/// Content of a [`Read`].
+pub(crate) enum Wanted {
+    /// Messages from an offset on.
+    Messages { from: u64, limit: ReadLimit, done: Done<ReadBatch, ReadError> },
+    /// The first offset at a time or later.
+    OffsetAt { time: u64, done: Done<Offset, ReadError> },
+}
+
+impl Wanted {
+    /// Tells the caller that there is no answer.
+    pub(crate) fn refuse(self, error: ReadError) {
+        match self {
+            Wanted::Messages { done, .. } => answer(Some(done), Err(error)),
+            Wanted::OffsetAt { done, .. } => answer(Some(done), Err(error)),
+        }
+    }
 }
 
 /// Counters behind [`StoreStats`](crate::StoreStats).
@@ -95,6 +113,8 @@ pub(crate) struct Counters {
     pub cache_bytes: AtomicU64,
     pub reads_cached: AtomicU64,
     pub reads_disk: AtomicU64,
+    pub checkpoint: AtomicU64,
+    pub tend_failures: AtomicU64,
 }
 
 /// The common part.
@@ -104,39 +124,71 @@ pub(crate) struct Shared {
     pub topics: RwLock<HashMap<TopicId, Arc<Topic>>>,
     pub commands: Queue<Command>,
     pub reads: Queue<Read>,
-    /// Journal files, and how many live topics have something in each.
-    pub files: Mutex<BTreeMap<u64, usize>>,
+    /// Journal files, each with its first log sequence number.
+    pub files: Mutex<BTreeMap<u64, u64>>,
+    /// Journal files below this sequence are durable and never written again.
+    pub full_below: AtomicU64,
+    /// Whether anything that was acknowledged may be lost to a power cut.
+    pub unsynced: AtomicBool,
+    /// Files that were journal files and can be again.
+    pub spares: Mutex<Vec<PathBuf>>,
+    /// Files that no topic has any more and no checkpoint will name again.
+    pub leavings: Mutex<Vec<PathBuf>>,
+    /// A power loss may have taken topics of which nothing is left.
+    pub tail_lost: bool,
+    /// Rings when there is background work.
+    pub wake: Wake,
     pub counters: Counters,
 }
 
 impl Shared {
+    /// What recovery `found`, on `disk`.
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: StoreOptions, found: Recovered) -> Shared {
+        let topics = found.topics.into_iter();
+        let topics = topics.map(|(id, state)| (id, Arc::new(Topic::new(id, state)))).collect();
+        let counters = Counters::default();
+        counters.checkpoint.store(found.checkpoint, Relaxed);
+        Shared {
+            topics: RwLock::new(topics),
+            commands: Queue::new(options.queue_count_max, options.queue_bytes_max),
+            reads: Queue::new(options.read_queue_max, usize::MAX),
+            files: Mutex::new(found.files),
+            full_below: AtomicU64::new(found.next_sequence),
+            unsynced: AtomicBool::new(false),
+            spares: Mutex::new(found.spares),
+            leavings: Mutex::new(found.leavings),
+            tail_lost: found.tail_lost,
+            wake: Wake::default(),
+            counters,
+            disk,
+            options,
+        }
+    }
+
     /// Path of journal file `sequence`.
     pub(crate) fn path(&self, sequence: u64) -> PathBuf {
         journal_path(&self.options.dir, sequence)
     }
 
-    /// Notes that `topic` has something in `file`.
-    pub(crate) fn uses(&self, topic: &mut TopicState, file: u64) {
-        if topic.files.insert(file) {
-            *self.files.lock().entry(file).or_default() += 1;
-        }
+    /// All topics, to be looked at one by one.
+    pub(crate) fn each_topic(&self) -> Vec<Arc<Topic>> {
+        let mut topics: Vec<_> = self.topics.read().values().cloned().collect();
+        // In an order that is the same each time, so that a simulated history can be replayed.
+        topics.sort_by_key(|topic| topic.id);
+        topics
     }
 
-    /// Ends a topic: it holds no memory and no file any more. Returns whether the journal had
-    /// anything of it.
+    /// Ends a topic: it holds no memory any more, and its segments will go. Returns whether the
+    /// log had anything of it.
     pub(crate) fn release(&self, topic: &Topic) -> bool {
         let mut state = topic.state.lock();
         state.forgotten = true;
         state.index = Default::default();
         state.cached = Default::default();
         state.progress = Default::default();
-        let held = std::mem::take(&mut state.files);
-        let mut files = self.files.lock();
-        for file in &held {
-            if let Some(topics) = files.get_mut(file) {
-                *topics = topics.saturating_sub(1);
-            }
-        }
-        !held.is_empty()
+        let segments = std::mem::take(&mut state.segments);
+        let paths = segments.iter().map(|it| SegmentId::new(topic.id, it).path(&self.options.dir));
+        self.leavings.lock().extend(paths);
+        state.recorded
     }
 }

@@ -3,6 +3,7 @@
 //! Law: what is encoded decodes to the same, and no bytes can make decoding panic or take more
 //! memory than they have themselves.
 
+use crate::input::Input;
 use danube_core::subscription::progress::{ProgressRecord, Step};
 use danube_core::{Offset, SubscriptionId};
 
@@ -73,43 +74,6 @@ pub(crate) fn decode(payload: &[u8], count: u32) -> Option<Vec<ProgressRecord>> 
         records.push(ProgressRecord { subscription, step });
     }
     input.0.is_empty().then_some(records)
-}
-
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take::<1>().map(|[byte]| byte)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        match self.u8()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let len = self.u32()? as usize;
-        let (text, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
-    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! The store: a directory, its lock, its two threads and its topics.
 
 use crate::disk::{Disk, OsDisk};
-use crate::error::{CloseError, OpenError};
+use crate::error::{CloseError, OpenError, TendError};
 use crate::lock::DirLock;
 use crate::options::{RecoveryProgress, StoreOptions, StoreStats};
-use crate::queue::Queue;
 use crate::reader::Reader;
 use crate::recovery::recover;
-use crate::shared::{Command, Counters, Shared};
+use crate::segment::SEGMENT_DIR;
+use crate::shared::{Command, Shared};
+use crate::tend::Tender;
 use crate::topic::{Topic, TopicState};
 use crate::topic_log::TopicLog;
 use crate::writer::Writer;
 use danube_core::{Epoch, TopicId};
-use parking_lot::{Mutex, RwLock};
-use std::collections::HashMap;
+use parking_lot::Mutex;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,24 +23,27 @@ use std::thread::{Builder, JoinHandle};
 /// The log of one data directory. Dropping it closes it.
 pub struct Store {
     shared: Arc<Shared>,
+    tender: Arc<Mutex<Tender>>,
     running: Mutex<Option<Running>>,
 }
 
 /// What closing ends, in this order.
 struct Running {
+    tender: Option<JoinHandle<()>>,
     writer: JoinHandle<Result<(), CloseError>>,
     reader: JoinHandle<()>,
     lock: DirLock,
 }
 
 impl Store {
-    /// Opens the log in `options.dir`, made if absent: takes its lock, reads it, cuts a torn end.
-    /// `progress` hears of each file that has been read. Damage elsewhere stops the topics it may
-    /// have hit (see [`TopicLog::damage`]) and nothing else. No file is made before the first
-    /// append.
+    /// Opens the log in `options.dir`, made if absent: takes its lock, reads the last checkpoint
+    /// and the journal after it. `progress` hears of each file that has been read. Damage stops
+    /// the topics it may have hit (see [`TopicLog::damage`]) and nothing else. No journal file is
+    /// made before the first append.
     ///
     /// # Errors
-    /// [`OpenError`]: the directory is in use, cannot be read or written, or holds a newer format.
+    /// [`OpenError`]: the directory is in use, cannot be read or written, holds another format,
+    /// or lacks the checkpoint that its journal builds upon.
     pub fn open(
         options: StoreOptions,
         progress: &mut dyn FnMut(RecoveryProgress),
@@ -49,7 +51,7 @@ impl Store {
         Store::open_on(Arc::new(OsDisk), options, progress)
     }
 
-    /// As [`open`](Self::open), with the journal's files on `disk`.
+    /// As [`open`](Self::open), with the log's files on `disk`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -59,35 +61,53 @@ impl Store {
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Store, OpenError> {
         let dir = options.dir.clone();
-        fs::create_dir_all(&dir).map_err(|error| OpenError::io("make", &dir, &error))?;
-        let lock = DirLock::take(&dir)?;
+        for dir in [&dir, &dir.join(SEGMENT_DIR)] {
+            disk.make_dir(dir).map_err(|error| OpenError::io("make", dir, &error))?;
+        }
+        let lock = DirLock::take(&*disk, &dir)?;
         let found = recover(&*disk, &dir, options.incarnation, progress)?;
-        let topics: HashMap<_, _> = found
-            .topics
-            .into_iter()
-            .map(|(id, state)| (id, Arc::new(Topic::new(id, state))))
-            .collect();
-        let shared = Arc::new(Shared {
-            disk,
-            topics: RwLock::new(topics),
-            commands: Queue::new(options.queue_count_max, options.queue_bytes_max),
-            reads: Queue::new(options.read_queue_max, usize::MAX),
-            files: Mutex::new(found.files),
-            counters: Counters::default(),
-            options,
-        });
-        let common = Arc::clone(&shared);
-        let writer = Writer::new(common, found.next_sequence, found.next_lsn, found.last_topic);
+        disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
+        let (next_sequence, next_lsn) = (found.next_sequence, found.next_lsn);
+        let (last_topic, generation) = (found.last_topic, found.generation);
+        let shared = Arc::new(Shared::new(disk, options, found));
+        let writer = Writer::new(Arc::clone(&shared), next_sequence, next_lsn, last_topic);
         let reader = Reader::new(Arc::clone(&shared));
-        let spawn = |error: io::Error| OpenError::io("start threads for", &dir, &error);
-        let writer = Builder::new().name("journal-writer".into()).spawn(|| writer.run());
-        let writer = writer.map_err(spawn)?;
-        let reader = Builder::new().name("journal-reader".into()).spawn(|| reader.run());
-        let reader = reader.map_err(|error| {
+        let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
+        let running = start(&shared, writer, reader, &tender, lock);
+        let running = running.map_err(|error| {
             shared.commands.close();
-            spawn(error)
+            shared.reads.close();
+            OpenError::io("start threads for", &dir, &error)
         })?;
-        Ok(Store { shared, running: Mutex::new(Some(Running { writer, reader, lock })) })
+        Ok(Store { shared, tender, running: Mutex::new(Some(running)) })
+    }
+
+    /// Does all background work that is due, and returns when it is done: full journal files
+    /// become segments, retention takes what is old, a checkpoint is written, files are given
+    /// back. With [`StoreOptions::background`] this happens by itself.
+    ///
+    /// # Errors
+    /// [`TendError`]: the disk refused. What was not finished is done by a later pass.
+    pub fn tend(&self) -> Result<(), TendError> {
+        self.tender.lock().pass()
+    }
+
+    /// Waits until the writer has nothing to do: everything sent before is written and answered,
+    /// and what follows from that is done too. For tests that want a fixed order of events.
+    pub fn settle(&self) {
+        self.shared.commands.settle();
+    }
+
+    /// Tells which topics the catalog has, after opening: those of which a power loss may have
+    /// left nothing go on above every offset they can have promised.
+    pub fn adopt(&self, topics: impl IntoIterator<Item = TopicId>) {
+        if self.shared.tail_lost {
+            let mut known = self.shared.topics.write();
+            for id in topics {
+                let lost = TopicState { tail_lost: true, ..TopicState::default() };
+                known.entry(id).or_insert_with(|| Arc::new(Topic::new(id, lost)));
+            }
+        }
     }
 
     /// The log of `topic` in its life `epoch`. Appends through handles of a lower epoch are
@@ -104,12 +124,13 @@ impl Store {
         TopicLog { shared: Arc::clone(&self.shared), topic, epoch }
     }
 
-    /// Ends a topic that was deleted: its handles answer with errors, and files that hold nothing
-    /// of any other topic are deleted soon. An unknown topic is no error.
+    /// Ends a topic that was deleted: its handles answer with errors, its segments are deleted
+    /// soon, and what the journal has of it goes with the journal. An unknown topic is no error.
     pub fn forget_topic(&self, id: TopicId) {
         let Some(topic) = self.shared.topics.write().remove(&id) else { return };
         if self.shared.release(&topic) {
             self.shared.commands.push_always(Command::Forget(topic));
+            self.shared.wake.set();
         }
     }
 
@@ -126,7 +147,7 @@ impl Store {
             }
             lives
         });
-        self.shared.commands.push_always(Command::Sweep);
+        self.shared.wake.set();
     }
 
     /// Counts and sizes.
@@ -134,11 +155,21 @@ impl Store {
         let Shared { topics, commands, files, counters, .. } = &*self.shared;
         let (queued, queued_bytes) = commands.load();
         let topics: Vec<Arc<Topic>> = topics.read().values().cloned().collect();
-        let damaged = topics.iter().filter(|topic| topic.state.lock().damage.is_some());
+        let (mut damaged, mut segments, mut segment_bytes) = (0, 0, 0);
+        for topic in &topics {
+            let state = topic.state.lock();
+            damaged += u64::from(state.damage.is_some());
+            segments += state.segments.len() as u64;
+            segment_bytes += state.segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        }
         StoreStats {
             topics: topics.len() as u64,
-            topics_damaged: damaged.count() as u64,
+            topics_damaged: damaged,
             files: files.lock().len() as u64,
+            segments,
+            segment_bytes,
+            checkpoint: counters.checkpoint.load(Relaxed),
+            tend_failures: counters.tend_failures.load(Relaxed),
             frames: counters.frames.load(Relaxed),
             bytes: counters.bytes.load(Relaxed),
             groups: counters.groups.load(Relaxed),
@@ -160,7 +191,11 @@ impl Store {
     /// [`CloseError`] when the last sync failed.
     pub fn close(&self) -> Result<(), CloseError> {
         let running = self.running.lock().take();
-        let Some(Running { writer, reader, lock }) = running else { return Ok(()) };
+        let Some(Running { tender, writer, reader, lock }) = running else { return Ok(()) };
+        self.shared.wake.close();
+        if tender.is_some_and(|tender| tender.join().is_err()) {
+            tracing::error!("the thread that tends the log panicked");
+        }
         self.shared.commands.close();
         self.shared.reads.close();
         let written = writer.join().unwrap_or_else(|_| {
@@ -173,6 +208,29 @@ impl Store {
         drop(lock);
         written
     }
+}
+
+fn start(
+    shared: &Arc<Shared>,
+    writer: Writer,
+    reader: Reader,
+    tender: &Arc<Mutex<Tender>>,
+    lock: DirLock,
+) -> io::Result<Running> {
+    let writer = Builder::new().name("journal-writer".into()).spawn(|| writer.run())?;
+    let reader = Builder::new().name("journal-reader".into()).spawn(|| reader.run())?;
+    let (tender, common) = (Arc::clone(tender), Arc::clone(shared));
+    let tend = move || {
+        let patience = Tender::patience(&common);
+        while common.wake.wait(patience) {
+            if let Err(error) = tender.lock().pass() {
+                tracing::warn!(%error, "background work on the log stopped");
+            }
+        }
+    };
+    let tender =
+        shared.options.background.then(|| Builder::new().name("log-tender".into()).spawn(tend));
+    Ok(Running { tender: tender.transpose()?, writer, reader, lock })
 }
 
 impl Drop for Store {

@@ -5,14 +5,21 @@
 //! it never sees a message that a failed write takes back.
 
 use crate::error::Damage;
+use crate::segment::SegmentRef;
 use crate::topic_log::{ReadBatch, ReadLimit};
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, ProgressRecord, Step};
-use danube_core::{Offset, SubscriptionId, TopicId};
+use danube_core::{Offset, Retention, SubscriptionId, TopicId};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-/// Where one batch of messages is. Kept small: there is one per append.
+/// Most messages, of all topics together, that are acknowledged and not yet synced: the writer
+/// syncs before there are more. So after a power loss no topic can have promised an offset this
+/// far above what is left of it.
+pub(crate) const PROMISED_MAX: u64 = 1 << 20;
+
+/// Where one batch of messages is in the journal. Kept small: there is one per append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// First offset.
@@ -21,6 +28,8 @@ pub(crate) struct Batch {
     pub file: u64,
     /// Byte of the file where the frame begins.
     pub position: u64,
+    /// When it was framed, in milliseconds since the Unix epoch.
+    pub time: u64,
     /// Messages.
     pub count: u32,
     /// Bytes of the frame's payload.
@@ -40,11 +49,11 @@ pub(crate) struct CachedBatch {
     /// First offset.
     pub first: u64,
     /// The messages.
-    pub records: Vec<Bytes>,
+    pub records: Arc<Vec<Bytes>>,
 }
 
 /// Progress of one subscription, and whether a [`Step::Moved`] fixed where it began.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Tracked {
     /// As recorded.
     pub progress: Progress,
@@ -72,14 +81,28 @@ pub(crate) struct TopicState {
     pub framed: u64,
     /// No new message gets an offset below this: offsets promised but lost.
     pub floor: u64,
-    /// All batches, by offset.
+    /// Time of the last frame, in milliseconds since the Unix epoch.
+    pub time: u64,
+    /// A power loss may have taken messages whose offsets were promised.
+    pub tail_lost: bool,
+    /// Whether the topic's last messages were acknowledged after a sync only.
+    pub synced_mode: bool,
+    /// Segments, by offset. What no segment has below [`settled`](Self::settled) is gone.
+    pub segments: VecDeque<SegmentRef>,
+    /// One past the last offset that is no matter of the journal any more.
+    pub settled: u64,
+    /// All batches in the journal, by offset: none of them below `settled`.
     pub index: VecDeque<Batch>,
-    /// The last batches, as far as memory allows: always a suffix of `index`.
+    /// The last batches, as far as memory allows.
     pub cached: VecDeque<CachedBatch>,
     /// Subscriptions that have recorded something.
     pub progress: BTreeMap<SubscriptionId, Tracked>,
-    /// Journal files that hold something of this topic.
-    pub files: BTreeSet<u64>,
+    /// What the topic keeps; nothing goes before this is known.
+    pub retention: Option<Retention>,
+    /// Subscriptions that there are, and where they began; nothing goes before this is known.
+    pub subscriptions: Option<BTreeMap<SubscriptionId, Offset>>,
+    /// Whether the journal or a checkpoint has anything of the topic.
+    pub recorded: bool,
     /// What stopped the topic, if anything did.
     pub damage: Option<Damage>,
     /// Deleted in the catalog.
@@ -96,7 +119,16 @@ impl Topic {
 impl TopicState {
     /// First readable offset.
     pub(crate) fn start(&self) -> u64 {
-        self.index.front().map_or(self.next, |batch| batch.first)
+        let segment = self.segments.front().map(|segment| segment.base);
+        segment.or_else(|| self.index.front().map(|batch| batch.first)).unwrap_or(self.next)
+    }
+
+    /// First offset that the next message may get: above everything that was promised.
+    pub(crate) fn next_free(&self, synced_mode: bool) -> u64 {
+        let free = self.framed.max(self.floor);
+        // Nothing is promised before its sync where everything waits for one.
+        let promised = self.tail_lost && !(synced_mode && (self.synced_mode || self.next == 0));
+        if promised { free.saturating_add(PROMISED_MAX) } else { free }
     }
 
     /// Takes a recorded step.
@@ -127,17 +159,25 @@ impl TopicState {
         }
     }
 
+    /// The first offset in the journal with a time of `time` or later.
+    pub(crate) fn offset_at(&self, time: u64) -> u64 {
+        let at = self.index.partition_point(|batch| batch.time < time);
+        self.index.get(at).map_or(self.next, |batch| batch.first)
+    }
+
     /// The answer to a read if memory has it: at the tail, or within the cached batches.
     pub(crate) fn read_cached(&self, from: u64, limit: ReadLimit) -> Option<ReadBatch> {
-        let mut answer = ReadBatch::begin(from);
+        let mut answer = ReadBatch::begin(from.max(self.start().min(self.next)));
         if from >= self.next {
+            return Some(ReadBatch::begin(from));
+        }
+        let from = answer.next.0;
+        let Some(first) = self.first_at(from) else {
+            answer.next = Offset(self.next);
+            answer.start = answer.next;
             return Some(answer);
-        }
-        if self.cached.is_empty() {
-            return None;
-        }
-        let uncached = self.index.len().saturating_sub(self.cached.len());
-        if uncached > 0 && from < self.index[uncached - 1].end() {
+        };
+        if self.cached.front().is_none_or(|batch| first.max(from) < batch.first) {
             return None;
         }
         let at =
@@ -150,8 +190,23 @@ impl TopicState {
         Some(answer)
     }
 
-    /// Batches to read from disk for a read of `from`: at least one, if there is any.
-    pub(crate) fn plan_read(&self, from: u64, limit: ReadLimit) -> Vec<Batch> {
+    /// Where what can be read from `from` on begins: at `from` or below it within a batch or a
+    /// segment, or above it.
+    fn first_at(&self, from: u64) -> Option<u64> {
+        let at = self.segments.partition_point(|segment| segment.end <= from);
+        let segment = self.segments.get(at).map(|segment| segment.base);
+        segment.or_else(|| {
+            let at = self.index.partition_point(|batch| batch.end() <= from);
+            self.index.get(at).map(|batch| batch.first)
+        })
+    }
+
+    /// What to read from the disk for a read of `from`.
+    pub(crate) fn plan_read(&self, from: u64, limit: ReadLimit) -> Plan {
+        let at = self.segments.partition_point(|segment| segment.end <= from);
+        if let Some(segment) = self.segments.get(at) {
+            return Plan::Segment(*segment);
+        }
         let at = self.index.partition_point(|batch| batch.end() <= from);
         let (mut records, mut bytes) = (0_usize, 0_usize);
         let mut plan = Vec::new();
@@ -163,6 +218,15 @@ impl TopicState {
             bytes += batch.payload_len as usize;
             plan.push(*batch);
         }
-        plan
+        Plan::Journal(plan)
     }
+}
+
+/// Where a read finds its bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// In a segment; what follows is for the next read.
+    Segment(SegmentRef),
+    /// In these batches of the journal; none when there is nothing to read.
+    Journal(Vec<Batch>),
 }

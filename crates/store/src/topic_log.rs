@@ -5,13 +5,13 @@
 use crate::error::{AppendError, Damage, ReadError};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX};
 use crate::queue::Refused;
-use crate::shared::{Command, Read, Shared, Work, Write};
+use crate::shared::{Command, Read, Shared, Wanted, Work, Write};
 use crate::step;
 use crate::topic::Topic;
 use crate::writer::frame_len;
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, ProgressRecord};
-use danube_core::{Epoch, Offset, SubscriptionId, TopicId, WalSyncMode};
+use danube_core::{Epoch, Offset, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -38,8 +38,12 @@ pub struct ReadLimit {
 /// What a read returned: records in offset order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBatch {
-    /// The records with their offsets.
+    /// The records with their offsets. Between them offsets may be missing: they were finished
+    /// and not kept, or promised and lost.
     pub records: Vec<(Offset, Bytes)>,
+    /// Where reading really began: above what was asked for when messages from there on are gone.
+    /// The gap is what was asked for up to here.
+    pub start: Offset,
     /// Where to read on.
     pub next: Offset,
 }
@@ -47,7 +51,7 @@ pub struct ReadBatch {
 impl ReadBatch {
     /// An answer without a record, for a read of `from`.
     pub(crate) fn begin(from: u64) -> ReadBatch {
-        ReadBatch { records: Vec::new(), next: Offset(from) }
+        ReadBatch { records: Vec::new(), start: Offset(from), next: Offset(from) }
     }
 
     /// Adds what is wanted of the batch that begins at `first`; whether there is room for more.
@@ -61,6 +65,9 @@ impl ReadBatch {
             let over = self.records.len() >= limit.records_max || bytes > limit.bytes_max;
             if over && !self.records.is_empty() {
                 return false;
+            }
+            if self.records.is_empty() {
+                self.start = Offset(offset);
             }
             self.records.push((Offset(offset), record.clone()));
             self.next = Offset(offset + 1);
@@ -109,6 +116,7 @@ impl TopicLog {
         if records.is_empty() {
             return done(Err(AppendError::Empty));
         }
+        let records = Arc::new(records);
         self.write(Work::Append { records, done: Some(Box::new(done)) }, sync);
     }
 
@@ -174,13 +182,67 @@ impl TopicLog {
         }
         self.shared.counters.reads_disk.fetch_add(1, Relaxed);
         let topic = Arc::clone(&self.topic);
-        let read = Read { topic, from: from.0, limit, done: Box::new(done) };
+        let wanted = Wanted::Messages { from: from.0, limit, done: Box::new(done) };
+        self.ask(Read { topic, wanted });
+    }
+
+    /// The first offset whose message was published at `time` or later, as the broker's clock had
+    /// it; [`Bounds::next`] when there is none yet.
+    ///
+    /// `done` is called as that of [`read`](Self::read).
+    pub fn offset_at(
+        &self,
+        time: WallMs,
+        done: impl FnOnce(Result<Offset, ReadError>) + Send + 'static,
+    ) {
+        let state = self.topic.state.lock();
+        let known = if state.forgotten {
+            Some(Err(ReadError::Forgotten(self.topic.id)))
+        } else if let Some(damage) = &state.damage {
+            Some(Err(ReadError::Damaged(damage.clone())))
+        } else if state.segments.back().is_some_and(|last| last.last_time >= time.0) {
+            None
+        } else {
+            Some(Ok(Offset(state.offset_at(time.0))))
+        };
+        drop(state);
+        match known {
+            Some(outcome) => done(outcome),
+            None => {
+                let wanted = Wanted::OffsetAt { time: time.0, done: Box::new(done) };
+                self.ask(Read { topic: Arc::clone(&self.topic), wanted });
+            }
+        }
+    }
+
+    fn ask(&self, read: Read) {
         if let Err((refused, read)) = self.shared.reads.push(read, 0) {
-            (read.done)(Err(match refused {
+            read.wanted.refuse(match refused {
                 Refused::Full => ReadError::Busy,
                 Refused::Closed => ReadError::Closed,
-            }));
+            });
         }
+    }
+
+    /// Says what the topic keeps. Until this and [`set_subscriptions`](Self::set_subscriptions)
+    /// have been called, it keeps everything.
+    pub fn set_retention(&self, retention: Retention) {
+        self.topic.state.lock().retention = Some(retention);
+    }
+
+    /// Says which subscriptions there are now, and where each began: what they have not finished
+    /// is kept. Progress of others is forgotten.
+    pub fn set_subscriptions(
+        &self,
+        subscriptions: impl IntoIterator<Item = (SubscriptionId, Offset)>,
+    ) {
+        let known: BTreeMap<SubscriptionId, Offset> = subscriptions.into_iter().collect();
+        let mut state = self.topic.state.lock();
+        // What they had finished was promised all the same.
+        state.raise_floor();
+        // The reserved numbers are the broker's own, and in no catalog.
+        state.progress.retain(|id, _| id.is_reserved() || known.contains_key(id));
+        state.subscriptions = Some(known);
     }
 
     /// What can be read now.

@@ -14,13 +14,14 @@ use crate::error::{AppendError, CloseError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
 use crate::journal::Journal;
-use crate::shared::{Command, Shared, Work, Write, answer};
-use crate::topic::{Batch, CachedBatch, Topic};
+use crate::rewrite::{Content, Kept};
+use crate::shared::{Command, Done, Shared, Work, Write, answer};
+use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
 use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// Room left above the last offset, so that adding a count cannot overflow.
 const OFFSET_MAX: u64 = u64::MAX - (1 << 40);
@@ -34,6 +35,22 @@ pub(crate) struct Writer {
     next_lsn: u64,
     /// Topic of the last frame that counts.
     last_topic: u32,
+    /// Messages acknowledged since everything was durable.
+    promised: u64,
+    /// When the present group is framed, in milliseconds since the Unix epoch.
+    now: u64,
+}
+
+/// Commands sorted out: what a group is made of.
+#[derive(Default)]
+struct Sorted {
+    forgotten: Vec<Arc<Topic>>,
+    /// Acknowledged after the write.
+    early: Vec<Write>,
+    /// Acknowledged after the sync.
+    late: Vec<Write>,
+    /// Who asked for a sync.
+    syncs: Vec<Done<u64, AppendError>>,
 }
 
 /// A write with its place in the journal.
@@ -41,6 +58,7 @@ struct Framed {
     topic: Arc<Topic>,
     work: Work,
     batch: Batch,
+    header: FrameHeader,
 }
 
 /// Makes the queue refuse, and answers what is in it, however the thread ends.
@@ -51,8 +69,10 @@ impl Drop for CloseOnExit {
         self.0.commands.close();
         while let Some(commands) = self.0.commands.drain(usize::MAX) {
             for command in commands {
-                if let Command::Write(write) = command {
-                    write.work.refuse(AppendError::Closed);
+                match command {
+                    Command::Write(write) => write.work.refuse(AppendError::Closed),
+                    Command::Sync(done) => answer(done, Err(AppendError::Closed)),
+                    Command::Forget(_) => {}
                 }
             }
         }
@@ -68,8 +88,9 @@ impl Writer {
         last_topic: u32,
     ) -> Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
-        let journal = Journal::new(Arc::clone(&shared), next_sequence);
-        Writer { shared, journal, cache, group: Group::default(), next_lsn, last_topic }
+        let journal = Journal::new(Arc::clone(&shared), next_sequence, next_lsn);
+        let group = Group::default();
+        Writer { shared, journal, cache, group, next_lsn, last_topic, promised: 0, now: 0 }
     }
 
     /// Works until the queue is closed and empty.
@@ -79,43 +100,60 @@ impl Writer {
         while let Some(commands) = self.shared.commands.drain(bytes_max) {
             self.work_off(commands);
         }
-        self.journal.leave()
+        self.journal.close(self.next_lsn, self.last_topic)
     }
 
     fn work_off(&mut self, commands: Vec<Command>) {
-        let before = self.journal.active();
-        let mut sweep = false;
-        let (mut early, mut late, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
-        let mut waits_for_sync: HashSet<TopicId> = HashSet::new();
-        for command in commands {
-            match command {
-                Command::Sweep => sweep = true,
-                Command::Forget(topic) => forgotten.push(topic),
-                Command::Write(write) => {
-                    let Some(write) = admit(write) else { continue };
-                    if write.sync == WalSyncMode::FsyncBatch {
-                        waits_for_sync.insert(write.topic.id);
-                    }
-                    let late_one = waits_for_sync.contains(&write.topic.id);
-                    if late_one { late.push(write) } else { early.push(write) }
-                }
-            }
+        let mut sorted = sort(commands);
+        self.now = self.shared.options.clock.wall().0;
+        let syncs = std::mem::take(&mut sorted.syncs);
+        if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
+            self.write_group(sorted);
         }
-        sweep |= !forgotten.is_empty();
-        if !(early.is_empty() && late.is_empty() && forgotten.is_empty()) {
-            self.write_group(&forgotten, early, late);
+        if !syncs.is_empty() || self.journal.is_unsafe() {
+            // What a failed sync left unsafe is only in memory: better it is not for long.
+            let synced = self.journal.flush(self.next_lsn);
+            self.promised = if synced.is_ok() { 0 } else { self.promised };
+            let answers = synced.map(|()| self.next_lsn);
+            syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
         }
-        if sweep || before != self.journal.active() {
-            self.sweep();
-        }
+        self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         self.group.clear();
     }
 
-    fn write_group(&mut self, forgotten: &[Arc<Topic>], early: Vec<Write>, late: Vec<Write>) {
+    /// Makes everything written so far durable but the last `unkept` bytes, if that fails.
+    fn sync(&mut self, unkept: u64) -> Result<(), AppendError> {
+        self.journal.sync(unkept, self.next_lsn)?;
+        self.promised = 0;
+        Ok(())
+    }
+
+    /// Sees to it that the offsets promised without a sync stay countable.
+    fn limit_promises(&mut self, sorted: &mut Sorted) -> Result<(), AppendError> {
+        let promised: u64 = sorted.early.iter().map(|write| records(&write.work)).sum();
+        if promised > PROMISED_MAX {
+            // They are told after the sync instead.
+            let late = std::mem::take(&mut sorted.late);
+            sorted.late = std::mem::take(&mut sorted.early);
+            sorted.late.iter_mut().for_each(|write| write.sync = WalSyncMode::FsyncBatch);
+            sorted.late.extend(late);
+            return Ok(());
+        }
+        if self.promised + promised > PROMISED_MAX {
+            self.sync(0)?;
+        }
+        self.promised += promised;
+        Ok(())
+    }
+
+    fn write_group(&mut self, mut sorted: Sorted) {
+        let limited = self.limit_promises(&mut sorted);
+        let Sorted { forgotten, early, late, .. } = sorted;
         let writes = early.iter().chain(&late);
         let bytes: usize = writes.map(|write| frame_len(&write.work)).sum();
         let bytes = (bytes + forgotten.len() * FRAME_HEADER_LEN) as u64;
-        let (file, start) = match self.journal.ready(bytes, self.next_lsn) {
+        let ready = limited.and_then(|()| self.journal.ready(bytes, self.next_lsn));
+        let (file, start) = match ready {
             Ok(place) => place,
             Err(error) => {
                 let works = early.into_iter().chain(late).map(|write| write.work);
@@ -124,17 +162,14 @@ impl Writer {
             }
         };
         let begun = (self.next_lsn, self.last_topic);
-        for topic in forgotten {
-            let epoch = topic.state.lock().epoch;
-            let header = self.header(topic.id, Epoch(epoch), FrameKind::TopicForgotten);
-            self.group.payload(header, &[], file);
-        }
+        let gone: Vec<_> =
+            forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
         let early: Vec<_> = early.into_iter().map(|w| self.frame(w, file, start)).collect();
         let kept = (self.next_lsn, self.last_topic);
         let kept_len = self.group.len();
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
-        if let Err(error) = self.journal.write(&self.group) {
+        if let Err(error) = self.journal.write(&self.group, begun.0) {
             (self.next_lsn, self.last_topic) = begun;
             take_back(early.into_iter().chain(late).collect(), &error);
             return self.failed();
@@ -143,17 +178,18 @@ impl Writer {
         counters.groups.fetch_add(1, Relaxed);
         counters.bytes.fetch_add(self.group.len(), Relaxed);
         counters.frames.fetch_add(self.next_lsn - begun.0, Relaxed);
-        early.into_iter().for_each(|framed| self.publish(framed));
+        gone.into_iter().for_each(|kept| self.journal.keep(kept));
+        early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
             return;
         }
-        if let Err(error) = self.journal.sync(self.group.len() - kept_len) {
+        if let Err(error) = self.sync(self.group.len() - kept_len) {
             (self.next_lsn, self.last_topic) = kept;
             take_back(late, &error);
             return self.failed();
         }
         self.shared.counters.syncs.fetch_add(1, Relaxed);
-        late.into_iter().for_each(|framed| self.publish(framed));
+        late.into_iter().for_each(|framed| self.publish(framed, true));
     }
 
     fn failed(&self) {
@@ -173,10 +209,20 @@ impl Writer {
             previous: self.last_topic,
             kind,
             jump: false,
+            synced_mode: false,
+            unsynced: u32::try_from(self.next_lsn - self.journal.durable_lsn()).unwrap_or(u32::MAX),
+            time: self.now,
         };
         self.next_lsn = self.next_lsn.saturating_add(1);
         self.last_topic = topic.0;
         header
+    }
+
+    fn frame_forgotten(&mut self, topic: &Topic, file: u64) -> Kept {
+        let epoch = topic.state.lock().epoch;
+        let header = self.header(topic.id, Epoch(epoch), FrameKind::TopicForgotten);
+        let header = self.group.payload(header, &[], file);
+        Kept { header, content: Content::Payload(Vec::new()), batch: None }
     }
 
     /// Gives `write` its offsets and its place. `async` appends are answered here.
@@ -184,47 +230,59 @@ impl Writer {
         let Write { topic, epoch, sync, mut work } = write;
         let position = start + self.group.len();
         let payload_len = (frame_len(&work) - FRAME_HEADER_LEN) as u32;
-        let mut batch = Batch { first: 0, file, position, count: 0, payload_len };
-        match &mut work {
+        let synced_mode = sync == WalSyncMode::FsyncBatch;
+        let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
+        let header = match &mut work {
             Work::Append { records, done } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Messages);
                 // The queue's limits keep the count far below 2^32.
                 header.count = records.len() as u32;
                 let mut state = topic.state.lock();
-                header.first = state.framed.max(state.floor);
+                header.first = state.next_free(synced_mode);
                 header.jump = header.first > state.framed;
+                if header.jump {
+                    (state.floor, state.tail_lost) = (header.first, false);
+                }
+                header.synced_mode = synced_mode;
+                header.time = self.now.max(state.time);
+                batch.time = header.time;
                 (batch.first, batch.count) = (header.first, header.count);
                 state.framed = batch.end();
                 drop(state);
-                self.group.messages(header, records, file);
                 if sync == WalSyncMode::Async {
                     answer(done.take(), Ok(appended(&batch)));
                 }
+                self.group.messages(header, records, file)
             }
             Work::Record { records, payload, done } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Progress);
                 header.count = records.len() as u32;
-                self.group.payload(header, payload, file);
                 if sync == WalSyncMode::Async {
                     answer(done.take(), Ok(()));
                 }
+                self.group.payload(header, payload, file)
             }
-        }
-        Framed { topic, work, batch }
+        };
+        Framed { topic, work, batch, header }
     }
 
-    /// Makes a write visible and tells its caller.
-    fn publish(&mut self, framed: Framed) {
-        let Framed { topic, work, batch } = framed;
+    /// Makes a write visible and tells its caller. One that is not durable is kept until it is.
+    fn publish(&mut self, framed: Framed, durable: bool) {
+        let Framed { topic, mut work, batch, header } = framed;
+        if !durable {
+            self.keep(header, &mut work, batch);
+        }
         let mut state = topic.state.lock();
         if state.forgotten {
             drop(state);
             return work.refuse(AppendError::Forgotten(topic.id));
         }
-        self.shared.uses(&mut state, batch.file);
+        state.recorded = true;
         match work {
             Work::Append { records, done } => {
                 state.next = batch.end();
+                (state.time, state.synced_mode) = (batch.time, header.synced_mode);
+                state.tail_lost = false;
                 state.index.push_back(batch);
                 let cost = TailCache::cost(&records);
                 state.cached.push_back(CachedBatch { first: batch.first, records });
@@ -242,23 +300,39 @@ impl Writer {
         }
     }
 
-    /// Deletes files that hold nothing of any live topic.
-    fn sweep(&self) {
-        let active = self.journal.active();
-        self.shared.files.lock().retain(|sequence, topics| {
-            if *topics > 0 || Some(*sequence) == active {
-                return true;
-            }
-            let path = self.shared.path(*sequence);
-            match self.shared.disk.remove(&path) {
-                Ok(()) => false,
-                Err(error) => {
-                    let path = path.display();
-                    tracing::warn!(%path, %error, "cannot delete a journal file nobody needs");
-                    true
+    fn keep(&mut self, header: FrameHeader, work: &mut Work, batch: Batch) {
+        let (content, batch) = match work {
+            Work::Append { records, .. } => (Content::Records(Arc::clone(records)), Some(batch)),
+            Work::Record { payload, .. } => (Content::Payload(std::mem::take(payload)), None),
+        };
+        self.journal.keep(Kept { header, content, batch });
+    }
+}
+
+fn sort(commands: Vec<Command>) -> Sorted {
+    let mut sorted = Sorted::default();
+    let mut waits_for_sync: HashSet<TopicId> = HashSet::new();
+    for command in commands {
+        match command {
+            Command::Forget(topic) => sorted.forgotten.push(topic),
+            Command::Sync(done) => sorted.syncs.extend(done),
+            Command::Write(write) => {
+                let Some(write) = admit(write) else { continue };
+                if write.sync == WalSyncMode::FsyncBatch {
+                    waits_for_sync.insert(write.topic.id);
                 }
+                let late = waits_for_sync.contains(&write.topic.id);
+                if late { sorted.late.push(write) } else { sorted.early.push(write) }
             }
-        });
+        }
+    }
+    sorted
+}
+
+fn records(work: &Work) -> u64 {
+    match work {
+        Work::Append { records, .. } => records.len() as u64,
+        Work::Record { .. } => 0,
     }
 }
 
@@ -272,7 +346,7 @@ fn admit(write: Write) -> Option<Write> {
         AppendError::Damaged(damage.clone())
     } else if epoch.0 < state.epoch {
         AppendError::Fenced { topic: id, epoch, current: Epoch(state.epoch) }
-    } else if state.framed.max(state.floor) > OFFSET_MAX {
+    } else if state.next_free(false) > OFFSET_MAX {
         AppendError::Exhausted(id)
     } else {
         state.epoch = epoch.0;
@@ -290,7 +364,7 @@ fn take_back(framed: Vec<Framed>, error: &AppendError) {
         let mut state = topic.state.lock();
         state.framed = state.next;
     }
-    for Framed { topic, work, batch } in framed {
+    for Framed { topic, work, batch, .. } in framed {
         if let Work::Append { done: None, .. } = &work {
             // An `async` append was answered; its offsets are lost but must not mean another
             // message.

@@ -56,6 +56,18 @@ impl Disk for RefusingDisk {
         OsDisk.remove(path)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.rename(from, to)
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.make_dir(dir)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        OsDisk.lock(dir)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
         OsDisk.list(dir)
     }

@@ -3,6 +3,7 @@
 //! Publishes are pipelined: a fixed number is in flight on each connection, with the plain
 //! generated client. `echo` measures a bare gRPC server in a process of its own with the same
 //! messages, so that a broker can be held against what the wire alone costs on this machine.
+//! `log` measures the log engine without a network, against the disk's own limits.
 //!
 //! Law: what is not measured (connecting, warm-up, filling a topic) is over before the clock
 //! starts, and a run with a refused call gives an error, not a number.
@@ -12,6 +13,7 @@ mod drive;
 mod e2e;
 mod echo;
 mod load;
+mod log;
 mod process;
 mod publish;
 mod report;
@@ -35,9 +37,14 @@ enum Workload {
     E2e(e2e::Arguments),
     /// Measure a bare gRPC echo with the same messages, for comparison
     Echo(echo::Arguments),
+    /// Measure the log engine without a network, against the disk's own limits
+    Log(log::Arguments),
     /// The server of `echo`
     #[command(hide = true)]
     EchoServer,
+    /// A part of `log` that wants a process of its own
+    #[command(hide = true)]
+    LogIdle(log::IdleArguments),
 }
 
 /// Runs one workload and prints its report.
@@ -50,6 +57,8 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         Workload::Consume(arguments) => consume::run(arguments).await,
         Workload::E2e(arguments) => e2e::run(arguments).await,
         Workload::Echo(arguments) => echo::run(arguments).await,
+        Workload::Log(arguments) => log::run(arguments).await,
         Workload::EchoServer => echo::serve().await,
+        Workload::LogIdle(arguments) => log::idle(&arguments),
     }
 }

@@ -12,11 +12,11 @@ const ROUNDS: u32 = 20;
 const LIFE_MAX_US: u64 = 200_000;
 
 /// A small generator of our own (xorshift64), so that a printed seed is enough to try again.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// From DANUBE_TEST_SEED, or from the clock.
-    fn seeded() -> (Random, u64) {
+    pub fn seeded() -> (Random, u64) {
         let given = std::env::var("DANUBE_TEST_SEED").ok();
         let seed = given.map_or_else(
             || {
@@ -28,7 +28,8 @@ impl Random {
         (Random(seed | 1), seed)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -49,6 +49,8 @@ impl Addresses {
 pub struct Node {
     data_dir: PathBuf,
     flags: Vec<String>,
+    /// A program that starts the broker, and its arguments; empty: nothing in between.
+    under: Vec<String>,
     addresses: Addresses,
     running: Option<Running>,
     stderr: Arc<Mutex<String>>,
@@ -69,14 +71,20 @@ impl Node {
 
     /// As [`start`](Node::start), with more flags for `danube start`.
     pub fn start_with(flags: &[&str]) -> Node {
+        Node::start_under(&[], flags)
+    }
+
+    /// As [`start_with`](Node::start_with), through a program that runs the broker in its place.
+    pub fn start_under(under: &[&str], flags: &[&str]) -> Node {
         let home = tempfile::tempdir().expect("a temporary directory can be made");
         let data_dir = home.path().join("data");
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let host = own_loopback_address();
         let listen = [format!("{host}:0"), format!("{host}:0"), format!("{host}:0")];
         let stderr = Arc::default();
-        let (running, addresses) = spawn(&data_dir, &listen, &flags, &stderr);
-        Node { data_dir, flags, addresses, running: Some(running), stderr, _home: home }
+        let under: Vec<String> = under.iter().map(|word| (*word).to_owned()).collect();
+        let (running, addresses) = spawn(&under, &data_dir, &listen, &flags, &stderr);
+        Node { data_dir, flags, under, addresses, running: Some(running), stderr, _home: home }
     }
 
     /// The addresses it serves on; the same ones after a restart.
@@ -132,7 +140,8 @@ impl Node {
         assert!(self.running.is_none(), "stop the node before starting it again");
         let Addresses { broker, admin, http } = &self.addresses;
         let listen = [broker, admin, http].map(|url| url.replace("http://", ""));
-        let (running, addresses) = spawn(&self.data_dir, &listen, &self.flags, &self.stderr);
+        let (running, addresses) =
+            spawn(&self.under, &self.data_dir, &listen, &self.flags, &self.stderr);
         assert_eq!(addresses, self.addresses, "a restart keeps the ports");
         self.running = Some(running);
     }
@@ -165,12 +174,13 @@ fn own_loopback_address() -> String {
 
 /// Starts the process and returns once it printed its ready line.
 fn spawn(
+    under: &[String],
     data_dir: &Path,
     listen: &[String; 3],
     flags: &[String],
     log: &Arc<Mutex<String>>,
 ) -> (Running, Addresses) {
-    let mut child = command()
+    let mut child = command_under(under)
         .arg("start")
         .args(["--broker-addr", &listen[0], "--admin-addr", &listen[1], "--http-addr", &listen[2]])
         .arg("--data-dir")
@@ -212,7 +222,18 @@ fn spawn(
 
 /// The binary with an environment free of `DANUBE_*` and of logging settings.
 pub fn command() -> Command {
-    let mut command = Command::new(DANUBE);
+    command_under(&[])
+}
+
+fn command_under(under: &[String]) -> Command {
+    let mut command = match under.split_first() {
+        Some((program, arguments)) => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(DANUBE);
+            command
+        }
+        None => Command::new(DANUBE),
+    };
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("DANUBE_") || name == "RUST_LOG" {
             command.env_remove(name);

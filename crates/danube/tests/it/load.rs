@@ -24,17 +24,17 @@ const TOPICS: [(&str, &str); 3] = [
 /// Producers of each topic.
 const PRODUCERS: usize = 3;
 /// The subscription that is read under load.
-const WORKERS: &str = "workers";
+pub const WORKERS: &str = "workers";
 /// The subscription that is made first and read last: it holds the whole log.
-const AUDIT: &str = "audit";
+pub const AUDIT: &str = "audit";
 
 /// What one producer was promised.
 #[derive(Debug, Clone, Default)]
-struct Lane {
+pub struct Lane {
     /// Sequence numbers tried: all below this.
-    tried: u64,
+    pub tried: u64,
     /// Those that were acknowledged.
-    acknowledged: BTreeSet<u64>,
+    pub acknowledged: BTreeSet<u64>,
 }
 
 /// Who a producer is: its topic and its name.
@@ -49,11 +49,11 @@ pub struct Load {
 
 /// What the consumer of one topic was promised.
 #[derive(Debug, Default)]
-struct Acks {
+pub struct Acks {
     /// Offsets whose ack was answered.
-    answered: BTreeSet<u64>,
+    pub answered: BTreeSet<u64>,
     /// Offsets whose ack was asked for when the broker went.
-    asked: BTreeSet<u64>,
+    pub asked: BTreeSet<u64>,
 }
 
 impl Load {
@@ -125,38 +125,48 @@ impl Load {
     }
 
     fn check_log(&self, topic: &str, log: &[(u64, String)]) {
-        assert!(log.is_sorted_by(|a, b| a.0 < b.0), "{topic}: offsets grow");
-        let mut found: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for (offset, payload) in log {
-            let (name, sequence) = parse(payload).unwrap_or_else(|| {
-                panic!("{topic}: {payload:?} at {offset} was never published");
-            });
-            found.entry(name).or_default().push(sequence);
-        }
-        for ((_, name), lane) in self.lanes.iter().filter(|((of, _), _)| *of == topic) {
-            let found = found.remove(name.as_str()).unwrap_or_default();
-            assert!(
-                found.is_sorted_by(|a, b| a < b),
-                "{topic} {name}: out of order or twice: {found:?}"
-            );
-            assert!(found.last().is_none_or(|last| *last < lane.tried), "{topic} {name}: invented");
-            let found: BTreeSet<u64> = found.into_iter().collect();
-            let lost: Vec<_> = lane.acknowledged.difference(&found).collect();
-            assert!(lost.is_empty(), "{topic} {name}: acknowledged and lost: {lost:?}");
-        }
-        assert!(found.is_empty(), "{topic}: from nobody: {:?}", found.keys());
+        let lanes = self.lanes.iter().filter(|((of, _), _)| *of == topic);
+        check_log(topic, log, lanes.map(|((_, name), lane)| (name.as_str(), lane)));
     }
+}
+
+/// Compares what a topic holds with what its producers were promised.
+pub fn check_log<'a>(
+    topic: &str,
+    log: &[(u64, String)],
+    lanes: impl Iterator<Item = (&'a str, &'a Lane)>,
+) {
+    assert!(log.is_sorted_by(|a, b| a.0 < b.0), "{topic}: offsets grow");
+    let mut found: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for (offset, payload) in log {
+        let (name, sequence) = parse(payload).unwrap_or_else(|| {
+            panic!("{topic}: {payload:?} at {offset} was never published");
+        });
+        found.entry(name).or_default().push(sequence);
+    }
+    for (name, lane) in lanes {
+        let found = found.remove(name).unwrap_or_default();
+        assert!(
+            found.is_sorted_by(|a, b| a < b),
+            "{topic} {name}: out of order or twice: {found:?}"
+        );
+        assert!(found.last().is_none_or(|last| *last < lane.tried), "{topic} {name}: invented");
+        let found: BTreeSet<u64> = found.into_iter().collect();
+        let lost: Vec<_> = lane.acknowledged.difference(&found).collect();
+        assert!(lost.is_empty(), "{topic} {name}: acknowledged and lost: {lost:?}");
+    }
+    assert!(found.is_empty(), "{topic}: from nobody: {:?}", found.keys());
 }
 
 /// The payload of a message: who published it, its number, and something to fill frames of
 /// different sizes with.
-fn payload(name: &str, sequence: u64) -> Vec<u8> {
+pub fn payload(name: &str, sequence: u64) -> Vec<u8> {
     let filler = usize::try_from(sequence * 37 % 900).expect("small");
     format!("{name}/{sequence}/{}", "x".repeat(filler)).into_bytes()
 }
 
 /// The inverse; `None` for what [`payload`] never made.
-fn parse(text: &str) -> Option<(&str, u64)> {
+pub fn parse(text: &str) -> Option<(&str, u64)> {
     let (name, rest) = text.split_once('/')?;
     let (sequence, _) = rest.split_once('/')?;
     let sequence = sequence.parse().ok()?;
@@ -181,7 +191,7 @@ async fn publish(mut wire: Wire, who: Who, mut lane: Lane) -> (Who, Lane) {
 }
 
 /// Acknowledges whatever comes until the stream ends.
-async fn consume(mut wire: Wire, topic: &'static str, mut acks: Acks) -> (&'static str, Acks) {
+pub async fn consume(mut wire: Wire, topic: &'static str, mut acks: Acks) -> (&'static str, Acks) {
     let Ok(id) = wire.subscribe(topic, WORKERS, "c").await else { return (topic, acks) };
     let Ok(mut stream) = wire.receive(id).await else { return (topic, acks) };
     while let Ok(Some(message)) = within("a message or the end", stream.message()).await {
@@ -197,7 +207,7 @@ async fn consume(mut wire: Wire, topic: &'static str, mut acks: Acks) -> (&'stat
 }
 
 /// All that a subscription still has, acknowledged.
-async fn read_all(
+pub async fn read_all(
     wire: &mut Wire,
     at: &Addresses,
     topic: &str,

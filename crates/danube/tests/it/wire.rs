@@ -51,11 +51,29 @@ impl Wire {
 
     /// CreateProducer for a Reliable topic; the producer's id.
     pub async fn create_producer(&mut self, topic: &str, name: &str) -> Result<u64, Status> {
+        self.create_producer_as(topic, name, DispatchStrategy::Reliable).await
+    }
+
+    /// CreateProducer for a topic that is not kept; the producer's id.
+    pub async fn create_fleeting_producer(
+        &mut self,
+        topic: &str,
+        name: &str,
+    ) -> Result<u64, Status> {
+        self.create_producer_as(topic, name, DispatchStrategy::NonReliable).await
+    }
+
+    async fn create_producer_as(
+        &mut self,
+        topic: &str,
+        name: &str,
+        strategy: DispatchStrategy,
+    ) -> Result<u64, Status> {
         let request = ProducerRequest {
             request_id: 1,
             producer_name: name.into(),
             topic_name: topic.into(),
-            dispatch_strategy: DispatchStrategy::Reliable.into(),
+            dispatch_strategy: strategy.into(),
             ..ProducerRequest::default()
         };
         let answer = within("CreateProducer", self.producers.create_producer(request)).await?;

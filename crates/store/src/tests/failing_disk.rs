@@ -71,8 +71,20 @@ impl Disk for FailingDisk {
         OsDisk.list(dir)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsDisk.rename(from, to)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         OsDisk.sync_dir(dir)
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        OsDisk.make_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        OsDisk.lock(path)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The bytes on disk, pinned: a file written by any earlier build of this format must open.
 
+use super::failing_disk::FailingDisk;
 use super::*;
 use danube_core::subscription::progress::Progress;
 use expect_test::expect_file;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.chunks(16).fold(String::new(), |mut text, line| {
@@ -23,7 +25,9 @@ fn unhex(text: &str) -> Vec<u8> {
 fn a_journals_bytes_are_pinned() {
     let dir = tempfile::tempdir().expect("directory");
     let options = StoreOptions { incarnation: Incarnation(7), ..options(dir.path()) };
-    let store = Store::open(options, &mut |_| {}).expect("opens");
+    // A disk that does not know which running of the machine this is.
+    let disk = Arc::new(FailingDisk::default());
+    let store = Store::open_on(disk, options, &mut |_| {}).expect("opens");
     let log = store.topic(TopicId(5), Epoch(3));
     put(&log, "zero");
     let records = vec![Bytes::from_static(b"one"), Bytes::new()];

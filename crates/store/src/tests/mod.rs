@@ -6,7 +6,10 @@ mod damage;
 mod failing_disk;
 mod faults;
 mod format;
+mod history;
 mod model;
+mod power;
+mod retention;
 mod service;
 
 use crate::topic_log::{Appended, ReadBatch, ReadLimit, TopicLog};
@@ -28,7 +31,11 @@ fn options(dir: &Path) -> StoreOptions {
     // Each start of a process has a number above all earlier ones.
     static STARTS: AtomicU32 = AtomicU32::new(100);
     let incarnation = Incarnation(STARTS.fetch_add(1, Ordering::Relaxed));
-    StoreOptions { file_bytes_max: 64 << 10, ..StoreOptions::new(dir, incarnation) }
+    StoreOptions {
+        file_bytes_max: 64 << 10,
+        background: false,
+        ..StoreOptions::new(dir, incarnation)
+    }
 }
 
 fn open(dir: &Path) -> Store {

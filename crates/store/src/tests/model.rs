@@ -10,6 +10,7 @@ enum Op {
     Read { topic: u32, from: u64, records_max: usize, bytes_max: usize },
     Finish { topic: u32, first: u64, count: u64 },
     Forget { topic: u32 },
+    Tend,
     Reopen,
 }
 
@@ -29,6 +30,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (topic(), 0_u64..40, 0_u64..9)
             .prop_map(|(topic, first, count)| Op::Finish { topic, first, count }),
         1 => topic().prop_map(|topic| Op::Forget { topic }),
+        2 => Just(Op::Tend),
         1 => Just(Op::Reopen),
     ]
 }
@@ -62,7 +64,13 @@ impl Model {
 
 fn run(ops: Vec<Op>, cache_bytes_max: usize) {
     let dir = tempfile::tempdir().expect("directory");
-    let options = || StoreOptions { cache_bytes_max, ..options(dir.path()) };
+    let options = || StoreOptions {
+        cache_bytes_max,
+        journal_files_keep: 0,
+        spare_files_max: 1,
+        segment_bytes_max: 90_000,
+        ..options(dir.path())
+    };
     let reopen = || Store::open(options(), &mut |_| {}).expect("opens");
     let mut store = Some(reopen());
     let mut model = Model::default();
@@ -102,6 +110,7 @@ fn run(ops: Vec<Op>, cache_bytes_max: usize) {
                 store.as_ref().expect("open").forget_topic(model.id(topic));
                 *model.lives.entry(topic).or_default() += 1;
             }
+            Op::Tend => store.as_ref().expect("open").tend().expect("tends"),
             Op::Reopen => {
                 drop(store.take());
                 store = Some(reopen());

@@ -18,8 +18,8 @@ use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
-    Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, Retention, SubscriptionId, SubscriptionName,
+    SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
 use progress::ProgressJournal;
@@ -96,6 +96,7 @@ impl ReliableTopic {
         signals: &Arc<Signals>,
     ) -> ReliableTopic {
         let log = context.store.topic(topic.id, topic.epoch);
+        log.set_retention(Retention::by_default(&topic.name, record.settings.as_ref()));
         #[expect(clippy::disallowed_methods, reason = "bounded by the work that is on its way")]
         let (sender, completed) = unbounded_channel();
         let mut loaded = ReliableTopic {
@@ -118,7 +119,14 @@ impl ReliableTopic {
                 loaded.remember(name, known);
             }
         }
+        loaded.tell_subscriptions();
         loaded
+    }
+
+    /// Tells the log whose unfinished messages it must keep.
+    fn tell_subscriptions(&self) {
+        let known = self.subscriptions.values();
+        self.log.set_subscriptions(known.map(|known| (known.id, known.start)));
     }
 
     /// Attaches the consumers that were there before the last restart: their key filters count
@@ -259,6 +267,7 @@ impl Dispatch for ReliableTopic {
     ) {
         if !self.subscriptions.contains_key(&wish.subscription) {
             self.insert(&wish.subscription, record);
+            self.tell_subscriptions();
         }
         self.with(now, &wish.subscription, |known, turn| {
             known.attach(turn, consumer, wish.kind, wish.key_filters.clone());
@@ -323,6 +332,7 @@ impl Dispatch for ReliableTopic {
         if let Some(mut known) = self.subscriptions.remove(subscription) {
             self.names.remove(&known.id);
             known.end_streams(fault);
+            self.tell_subscriptions();
         }
     }
 

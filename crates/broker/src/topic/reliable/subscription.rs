@@ -47,6 +47,8 @@ pub(super) struct Turn<'a> {
 pub(super) struct ReliableSubscription {
     pub(super) id: SubscriptionId,
     pub(super) name: SubscriptionName,
+    /// Where it began.
+    pub(super) start: Offset,
     pub(super) kind: SubscriptionType,
     engine: Subscription,
     policy: FailurePolicy,
@@ -84,6 +86,7 @@ impl ReliableSubscription {
         ReliableSubscription {
             id: record.id,
             name: name.clone(),
+            start: record.start,
             kind: record.kind,
             engine: Subscription::new(config, progress, log.bounds().next),
             policy,

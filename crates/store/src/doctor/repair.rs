@@ -1,0 +1,366 @@
+//! What can be repaired: a torn end is cut, a hole in the journal is filled with frames of nobody
+//! so that its topics go on behind it, a damaged segment is taken out, a checkpoint is written
+//! again or built from what there is.
+//!
+//! Law: before a byte changes, it is in `quarantine/`; what a repair cannot do safely it leaves
+//! alone and says so.
+
+use super::explain::QUARANTINE_DIR;
+use super::hole::{self, Hole};
+use super::look::LookOnly;
+use super::{Report, examine_locked};
+use crate::checkpoint::{self, Checkpoint, TopicPoint};
+use crate::disk::{Disk, read_available};
+use crate::error::OpenError;
+use crate::header::journal_path;
+use crate::listing::{Found, find};
+use crate::lock::DirLock;
+use crate::segment::{FOOTER_LEN, Footer, OpenSegment, SEGMENT_DIR, SegmentId, SegmentRef};
+use danube_core::TopicId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes copied at once.
+const CHUNK: usize = 1 << 20;
+
+/// What a repair did.
+#[derive(Debug, Clone, Default)]
+pub struct Repaired {
+    /// What there was.
+    pub before: Report,
+    /// What was done, in words.
+    pub done: Vec<String>,
+    /// What could not be done, and why.
+    pub left: Vec<String>,
+    /// What there is now.
+    pub after: Report,
+}
+
+/// Repairs what is wrong in `dir`, which must not be in use.
+///
+/// # Errors
+/// As [`examine`](super::examine), and when the disk refuses a change. What was changed before
+/// that is whole, and another repair goes on from there.
+pub fn repair(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Repaired, OpenError> {
+    disk.list(dir).map_err(|error| OpenError::io("list", dir, &error))?;
+    let _lock = DirLock::take(&**disk, dir)?;
+    let before = examine_locked(disk, dir)?;
+    let mut surgery =
+        Surgery { disk: &**disk, dir, done: Vec::new(), left: Vec::new(), kept: BTreeSet::new() };
+    if !before.problems.is_empty() {
+        surgery.checkpoints()?;
+        let listing = find(&LookOnly(Arc::clone(disk)), dir);
+        match listing.and_then(|listing| surgery.holes(&listing.journal)) {
+            Ok(()) => surgery.segments(&before)?,
+            Err(error @ OpenError::Io { .. }) => return Err(error),
+            Err(error) => surgery.left.push(error.to_string()),
+        }
+    }
+    let Surgery { done, left, .. } = surgery;
+    let after = examine_locked(disk, dir)?;
+    Ok(Repaired { before, done, left, after })
+}
+
+struct Surgery<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    done: Vec<String>,
+    left: Vec<String>,
+    /// Files that are in quarantine as they were.
+    kept: BTreeSet<PathBuf>,
+}
+
+impl Surgery<'_> {
+    fn fail(&self, action: &'static str, path: &Path, error: &io::Error) -> OpenError {
+        OpenError::io(action, path, error)
+    }
+
+    /// Where `path` goes in quarantine: under its name, or that with a number.
+    fn place(&self, path: &Path) -> Result<PathBuf, OpenError> {
+        let quarantine = self.dir.join(QUARANTINE_DIR);
+        self.disk
+            .make_dir(&quarantine)
+            .and_then(|()| self.disk.sync_dir(self.dir))
+            .map_err(|error| self.fail("make", &quarantine, &error))?;
+        let taken = self.disk.list(&quarantine);
+        let taken = taken.map_err(|error| self.fail("list", &quarantine, &error))?;
+        let place = quarantine.join(path.file_name().unwrap_or_default());
+        let numbered = (1..).map(|number: u32| place.with_added_extension(number.to_string()));
+        let mut places = std::iter::once(place.clone()).chain(numbered);
+        Ok(places.find(|place| !taken.contains(place)).expect("there is always another number"))
+    }
+
+    /// Copies a file into quarantine, once.
+    fn keep(&mut self, path: &Path) -> Result<(), OpenError> {
+        if !self.kept.insert(path.to_path_buf()) {
+            return Ok(());
+        }
+        let place = self.place(path)?;
+        let copied = self.disk.open(path).and_then(|from| {
+            let to = self.disk.create(&place)?;
+            let (mut at, mut bytes) = (0, vec![0; CHUNK]);
+            loop {
+                let filled = read_available(&*from, at, &mut bytes)?;
+                if filled == 0 {
+                    break;
+                }
+                to.write_at(at, &mut [IoSlice::new(&bytes[..filled])])?;
+                at += filled as u64;
+            }
+            to.sync_data()?;
+            self.disk.sync_dir(&self.dir.join(QUARANTINE_DIR))
+        });
+        copied.map_err(|error| self.fail("copy into quarantine", path, &error))
+    }
+
+    /// Moves a file into quarantine.
+    fn take_out(&mut self, path: &Path) -> Result<PathBuf, OpenError> {
+        let place = self.place(path)?;
+        let moved = self.disk.rename(path, &place).and_then(|()| {
+            self.disk.sync_dir(&self.dir.join(QUARANTINE_DIR))?;
+            self.disk.sync_dir(path.parent().unwrap_or(self.dir))
+        });
+        moved.map_err(|error| self.fail("move into quarantine", path, &error))?;
+        Ok(place)
+    }
+
+    fn store(&self, checkpoint: &Checkpoint) -> Result<(), OpenError> {
+        checkpoint::store(self.disk, self.dir, checkpoint)
+            .map_err(|error| self.fail("write the checkpoint into", self.dir, &error))
+    }
+
+    /// Sees to it that both copies of the checkpoint hold.
+    fn checkpoints(&mut self) -> Result<(), OpenError> {
+        let listing = find(self.disk, self.dir);
+        let journal = match listing {
+            Ok(listing) => listing.journal,
+            Err(error @ OpenError::Io { .. }) => return Err(error),
+            // Said by whoever looks afterwards.
+            Err(_) => return Ok(()),
+        };
+        let damaged: Vec<PathBuf> = super::explain::odd_files(self.disk, self.dir)?
+            .into_iter()
+            .map(|problem| problem.path)
+            .collect();
+        match checkpoint::load(self.disk, self.dir, &journal) {
+            Ok(loaded) => {
+                let Some(newest) = loaded.newest.filter(|_| !damaged.is_empty()) else {
+                    return Ok(());
+                };
+                for path in &damaged {
+                    self.keep(path)?;
+                }
+                self.store(&newest)?;
+                self.done
+                    .push(format!("wrote checkpoint {} again, from its other copy", newest.id));
+            }
+            Err(OpenError::Checkpoint { needed, .. }) => {
+                for path in &damaged {
+                    self.keep(path)?;
+                }
+                self.rebuild(&journal, needed)?;
+            }
+            Err(error @ OpenError::Io { .. }) => return Err(error),
+            Err(error) => self.left.push(error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Builds a checkpoint from the segments and the journal that there are.
+    fn rebuild(&mut self, journal: &[Found], needed: u64) -> Result<(), OpenError> {
+        let (from, lsn) = match journal.first() {
+            None => (0, 0),
+            Some(Found { sequence, header: Some(header), .. }) => (*sequence, header.start_lsn),
+            Some(first) => {
+                let path = first.path.display();
+                self.left
+                    .push(format!("no checkpoint can be built: the header of {path} is damaged"));
+                return Ok(());
+            }
+        };
+        let found = self.find_segments()?;
+        let generation = found.iter().map(|(id, _)| id.generation).max().unwrap_or(0);
+        let incarnation = journal.iter().filter_map(|file| file.header);
+        let mut topics: BTreeMap<TopicId, TopicPoint> = BTreeMap::new();
+        for (id, segment) in found {
+            let point = topics.entry(id.topic).or_default();
+            let apart = |other: &SegmentRef| other.end <= segment.base || segment.end <= other.base;
+            if point.segments.iter().all(apart) {
+                point.settled = point.settled.max(segment.end);
+                point.segments.push(segment);
+                point.segments.sort_by_key(|segment| segment.base);
+            }
+        }
+        let count = topics.len();
+        let checkpoint = Checkpoint {
+            id: needed.max(generation).max(1),
+            incarnation: incarnation.map(|header| header.incarnation).max().unwrap_or(0),
+            journal_from: from,
+            journal_lsn: lsn,
+            topics,
+        };
+        self.store(&checkpoint)?;
+        self.done.push(format!(
+            "built checkpoint {} from the segments of {count} topics; how far subscriptions had \
+             come before journal file {from} is lost, so they receive again what is still kept",
+            checkpoint.id
+        ));
+        Ok(())
+    }
+
+    /// All segments that hold, the newest generation first.
+    fn find_segments(&self) -> Result<Vec<(SegmentId, SegmentRef)>, OpenError> {
+        let dir = self.dir.join(SEGMENT_DIR);
+        let listed = match self.disk.list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed.map_err(|error| self.fail("list", &dir, &error))?,
+        };
+        let mut found = Vec::new();
+        for path in listed {
+            let Some(id) = SegmentId::parse(&path) else { continue };
+            let file = self.disk.open(&path).map_err(|error| self.fail("read", &path, &error))?;
+            let bytes = file.len().map_err(|error| self.fail("read", &path, &error))?;
+            let mut footer = [0; FOOTER_LEN];
+            let at = bytes.saturating_sub(FOOTER_LEN as u64);
+            let filled = read_available(&*file, at, &mut footer);
+            let filled = filled.map_err(|error| self.fail("read", &path, &error))?;
+            let footer = Footer::decode(&footer, &id).filter(|_| filled == FOOTER_LEN);
+            let Some(footer) = footer else { continue };
+            let segment = SegmentRef {
+                base: id.base,
+                end: footer.end,
+                generation: id.generation,
+                bytes,
+                records: footer.records,
+                first_time: footer.first_time,
+                last_time: footer.last_time,
+            };
+            if segment.base < segment.end && OpenSegment::open(file, id, &segment).is_ok() {
+                found.push((id, segment));
+            }
+        }
+        found.sort_by_key(|(id, _)| (std::cmp::Reverse(id.generation), id.topic, id.base));
+        Ok(found)
+    }
+
+    /// Fills holes and cuts the torn end.
+    fn holes(&mut self, journal: &[Found]) -> Result<(), OpenError> {
+        let holes = hole::find(self.disk, self.dir, journal)?;
+        for hole in &holes {
+            if hole.is_torn {
+                self.cut(hole)?;
+            } else if hole.can_be_filled() {
+                self.fill(hole)?;
+            } else {
+                self.left.push(format!(
+                    "{} from byte {} on cannot be filled, as nobody can tell how many frames are \
+                     missing; restore the file from a copy, or delete the topics that it stops",
+                    hole.path.display(),
+                    hole.at
+                ));
+            }
+        }
+        let filled: BTreeSet<PathBuf> = holes
+            .iter()
+            .filter(|hole| hole.can_be_filled())
+            .map(|hole| hole.path.clone())
+            .collect();
+        self.change_checkpoint(|dir, id, point| {
+            let file = point.damage.as_ref().map(|(file, ..)| dir.join(file));
+            if file.is_some_and(|file| filled.contains(&file)) {
+                point.damage = None;
+            }
+            let _ = id;
+        })
+    }
+
+    fn cut(&mut self, hole: &Hole) -> Result<(), OpenError> {
+        let behind = hole::has_frames_behind(self.disk, hole);
+        if behind.map_err(|error| self.fail("read", &hole.path, &error))? {
+            // The next start learns from it which offsets may have been given.
+            return Ok(());
+        }
+        self.keep(&hole.path)?;
+        let cut = self.disk.open(&hole.path).and_then(|file| {
+            file.set_len(hole.at)?;
+            file.sync_data()
+        });
+        cut.map_err(|error| self.fail("cut", &hole.path, &error))?;
+        let (path, bytes) = (hole.path.display(), hole.end - hole.at);
+        self.done.push(format!("cut a torn end of {bytes} bytes off {path}"));
+        Ok(())
+    }
+
+    fn fill(&mut self, hole: &Hole) -> Result<(), OpenError> {
+        self.keep(&hole.path)?;
+        for (file, ..) in &hole.behind {
+            self.keep(&journal_path(self.dir, *file))?;
+        }
+        let filled = self.disk.open(&hole.path).and_then(|file| {
+            hole.fill(&*file)?;
+            file.sync_data()
+        });
+        filled.map_err(|error| self.fail("fill", &hole.path, &error))?;
+        for (file, position, header) in &hole.behind {
+            let path = journal_path(self.dir, *file);
+            let header = crate::frame::FrameHeader { jump: true, ..*header }.encode(*file);
+            let marked = self.disk.open(&path).and_then(|file| {
+                file.write_at(*position, &mut [IoSlice::new(&header)])?;
+                file.sync_data()
+            });
+            marked.map_err(|error| self.fail("write", &path, &error))?;
+        }
+        let path = hole.path.display();
+        self.done
+            .push(format!("filled bytes {} to {} of {path}; its topics go on", hole.at, hole.end));
+        Ok(())
+    }
+
+    /// Takes out segments that do not hold.
+    fn segments(&mut self, before: &Report) -> Result<(), OpenError> {
+        let damaged =
+            before.problems.iter().filter(|problem| SegmentId::parse(&problem.path).is_some());
+        let mut gone = BTreeSet::new();
+        for problem in damaged {
+            if self.disk.open(&problem.path).is_ok() {
+                let place = self.take_out(&problem.path)?;
+                let (path, place) = (problem.path.display(), place.display());
+                self.done.push(format!("moved {path} to {place}; its topic goes on without it"));
+            } else {
+                self.done.push(format!("left {} out of the checkpoint", problem.path.display()));
+            }
+            gone.insert(problem.path.clone());
+        }
+        self.change_checkpoint(|dir, id, point| {
+            let is_gone =
+                |segment: &SegmentRef| gone.contains(&SegmentId::new(id, segment).path(dir));
+            if point.segments.iter().any(is_gone) {
+                point.segments.retain(|segment| !is_gone(segment));
+                point.damage = None;
+            }
+        })
+    }
+
+    fn change_checkpoint(
+        &mut self,
+        change: impl Fn(&Path, TopicId, &mut TopicPoint),
+    ) -> Result<(), OpenError> {
+        let journal = find(self.disk, self.dir)?.journal;
+        let Some(newest) = checkpoint::load(self.disk, self.dir, &journal)?.newest else {
+            return Ok(());
+        };
+        let mut changed = newest.clone();
+        for (id, point) in &mut changed.topics {
+            change(self.dir, *id, point);
+        }
+        if changed == newest {
+            return Ok(());
+        }
+        changed.id += 1;
+        self.store(&changed)?;
+        self.done.push(format!("wrote checkpoint {}", changed.id));
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! What was acknowledged and is not durable yet, kept so that it can be written elsewhere.
+//!
+//! After a failed sync the kernel may have marked pages as written that are not, and may drop them,
+//! so that reading them back gives what was there before. So it is memory that they are written
+//! from; it holds what the last sync has not covered, at most about one journal file.
+//!
+//! Law: the copy of a frame differs from it only in the file that its checksum names.
+
+use crate::disk::DiskFile;
+use crate::frame::FrameHeader;
+use crate::topic::Batch;
+use bytes::Bytes;
+use danube_core::TopicId;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+/// A frame that was acknowledged before a sync.
+pub(crate) struct Kept {
+    /// Its header.
+    pub header: FrameHeader,
+    /// What it holds.
+    pub content: Content,
+    /// Where it is, if it holds messages.
+    pub batch: Option<Batch>,
+}
+
+/// Payload of a [`Kept`] frame.
+pub(crate) enum Content {
+    /// Messages.
+    Records(Arc<Vec<Bytes>>),
+    /// Anything else.
+    Payload(Vec<u8>),
+}
+
+/// A batch of messages that is elsewhere now.
+pub(crate) struct Moved {
+    /// Whose.
+    pub topic: TopicId,
+    /// What its index said.
+    pub batch: Batch,
+    /// Byte in the new file.
+    pub to: u64,
+}
+
+/// Writes `kept` to byte `at` of `file`, journal file `sequence`. Returns what moved and where the
+/// copies end.
+pub(crate) fn copy_frames(
+    kept: &[Kept],
+    file: &dyn DiskFile,
+    mut at: u64,
+    sequence: u64,
+) -> io::Result<(Vec<Moved>, u64)> {
+    let mut moved = Vec::new();
+    for Kept { header, content, batch } in kept {
+        let bytes = header.encode(sequence);
+        match content {
+            Content::Payload(payload) => {
+                file.write_at(at, &mut [IoSlice::new(&bytes), IoSlice::new(payload)])?;
+            }
+            Content::Records(records) => {
+                // The frame's limit keeps a record far below 4 GiB.
+                let lens: Vec<[u8; 4]> =
+                    records.iter().map(|record| (record.len() as u32).to_le_bytes()).collect();
+                let each = lens.iter().zip(records.iter());
+                let mut slices = vec![IoSlice::new(&bytes)];
+                slices.extend(each.flat_map(|(len, it)| [IoSlice::new(len), IoSlice::new(it)]));
+                file.write_at(at, &mut slices)?;
+            }
+        }
+        if let Some(batch) = batch {
+            moved.push(Moved { topic: TopicId(header.topic), batch: *batch, to: at });
+        }
+        at += header.frame_len();
+    }
+    Ok((moved, at))
+}

@@ -1,0 +1,136 @@
+//! Bytes of segments: pinned, whole, and never a panic.
+
+use super::*;
+use crate::disk::{Disk, OsDisk};
+use expect_test::expect_file;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+
+fn id() -> SegmentId {
+    SegmentId { topic: TopicId(5), base: 3, generation: 9 }
+}
+
+/// Messages 3, 4, 6 and 7 of topic 5, the last one a second later.
+fn sample(dir: &Path) -> (SegmentRef, Vec<u8>) {
+    OsDisk.make_dir(&dir.join(SEGMENT_DIR)).expect("makes");
+    let mut writer = SegmentWriter::begin(&OsDisk, dir, id()).expect("begins");
+    for (offset, time, record) in
+        [(3, 1000, "three"), (4, 1000, ""), (6, 1000, "six"), (7, 2000, "seven")]
+    {
+        writer.push(offset, time, record.as_bytes()).expect("takes it");
+    }
+    let segment = writer.finish(&OsDisk).expect("finishes");
+    (segment, std::fs::read(id().path(dir)).expect("reads"))
+}
+
+fn read(dir: &Path, segment: &SegmentRef, from: u64) -> Result<Vec<(u64, String)>, SegmentFault> {
+    let mut open = OpenSegment::open(OsDisk.open(&id().path(dir))?, id(), segment)?;
+    let mut found = Vec::new();
+    open.read(from, &mut |block| {
+        let texts = block.records.iter().map(|it| String::from_utf8_lossy(it).into_owned());
+        found.extend((block.header.first..).zip(texts).filter(|(offset, _)| *offset >= from));
+        true
+    })?;
+    Ok(found)
+}
+
+#[test]
+fn a_segments_bytes_are_pinned() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (segment, bytes) = sample(dir.path());
+    let mut text = String::new();
+    for line in bytes.chunks(16) {
+        let line: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "{}", line.join(" ")).expect("writes to a string");
+    }
+    expect_file!["testdata/segment.hex"].assert_eq(&text);
+    assert_eq!(segment.bytes, bytes.len() as u64);
+    assert_eq!((segment.base, segment.end, segment.records), (3, 8, 4));
+    assert_eq!((segment.first_time, segment.last_time), (1000, 2000));
+}
+
+#[test]
+fn what_was_written_is_read_from_any_offset_and_found_by_time() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (segment, _) = sample(dir.path());
+    let all = [(3, "three"), (4, ""), (6, "six"), (7, "seven")];
+    for from in 0..9 {
+        let expected: Vec<(u64, String)> = all
+            .iter()
+            .filter(|(offset, _)| *offset >= from)
+            .map(|(offset, text)| (*offset, (*text).to_owned()))
+            .collect();
+        assert_eq!(read(dir.path(), &segment, from).expect("reads"), expected, "from {from}");
+    }
+    let file = OsDisk.open(&id().path(dir.path())).expect("opens");
+    let mut open = OpenSegment::open(file, id(), &segment).expect("opens");
+    for (time, offset) in [(0, Some(3)), (1000, Some(3)), (1001, Some(7)), (2001, None)] {
+        assert_eq!(open.offset_at(time).expect("reads"), offset, "at {time}");
+    }
+}
+
+#[test]
+fn large_segments_are_found_by_their_index() {
+    let dir = tempfile::tempdir().expect("directory");
+    OsDisk.make_dir(&dir.path().join(SEGMENT_DIR)).expect("makes");
+    let mut writer = SegmentWriter::begin(&OsDisk, dir.path(), id()).expect("begins");
+    for offset in 3..4000 {
+        let record = vec![offset as u8; (offset % 1500) as usize];
+        writer.push(offset, offset / 10, &record).expect("takes it");
+    }
+    let segment = writer.finish(&OsDisk).expect("finishes");
+    let file = OsDisk.open(&id().path(dir.path())).expect("opens");
+    let mut open = OpenSegment::open(file, id(), &segment).expect("opens");
+    // Forward in steps, as a reader of old history does, then anywhere.
+    for from in (3..4000).step_by(77).chain([3999, 3, 2000, 17]) {
+        let mut first = None;
+        let mut left = 100;
+        open.read(from, &mut |block| {
+            for (offset, record) in (block.header.first..).zip(&block.records) {
+                if offset >= from {
+                    first.get_or_insert(offset);
+                    assert_eq!(record.len() as u64, offset % 1500);
+                    left -= 1;
+                }
+            }
+            left > 0
+        })
+        .expect("reads");
+        assert_eq!(first, Some(from));
+        let at = open.offset_at(from / 10).expect("reads");
+        assert_eq!(at, Some((from / 10 * 10).max(3)), "{from}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic_or_lie(
+        cuts in prop::collection::vec((0.0..1.0_f64, 1_usize..40, any::<u8>()), 0..4),
+        keep in 0.0..1.1_f64,
+    ) {
+        let dir = tempfile::tempdir().expect("directory");
+        let (segment, mut bytes) = sample(dir.path());
+        for (at, len, seed) in cuts {
+            let at = (at * bytes.len() as f64) as usize;
+            bytes.iter_mut().skip(at).take(len).for_each(|byte| *byte = byte.wrapping_mul(31) ^ seed);
+        }
+        bytes.truncate((keep * bytes.len() as f64) as usize);
+        std::fs::write(id().path(dir.path()), &bytes).expect("writes");
+        if let Ok(found) = read(dir.path(), &segment, 0) {
+            prop_assert_eq!(found.len(), 4);
+        }
+        let mut block = [0; BLOCK_HEADER_LEN];
+        block.iter_mut().zip(&bytes).for_each(|(to, from)| *to = *from);
+        prop_assert_eq!(BlockHeader::decode(&block, &id()), None);
+        let _ = decode_index(&bytes);
+    }
+}
+
+#[test]
+fn names_and_segments_belong_together() {
+    let dir = Path::new("/d");
+    assert_eq!(SegmentId::parse(&id().path(dir)), Some(id()));
+    for other in ["LOCK", "5-3-9.seg", "0000000005-00000000000000000003-0000000000000000000x.seg"] {
+        assert_eq!(SegmentId::parse(&dir.join(other)), None, "{other}");
+    }
+}

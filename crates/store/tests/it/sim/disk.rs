@@ -1,0 +1,666 @@
+//! A disk in memory that does what disks do at their worst, by number and by seed.
+//!
+//! Every change is an operation with a number: a write, a sync, a cut, a name made, moved or
+//! removed. The [`Plan`] says at which number something fails and at which the process dies; from
+//! there on the disk refuses everything until the next life begins. Names are not durable before
+//! their directory is synced, and pages and lengths not before their file is ([`Inode`]).
+//!
+//! Law: what it does depends on its seed and on the operations it was asked for, and on nothing
+//! else.
+
+use super::faults::{Crash, Fault, Plan};
+use super::inode::{Inode, Survival};
+use super::random::Random;
+use danube_store::disk::{Disk, DiskFile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Operations that an engine needs to bring to safety what a failed sync has left in doubt.
+const CALM: u64 = 16;
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
+const EROFS: i32 = 30;
+const EOPNOTSUPP: i32 = 95;
+/// Longer than any step takes; reached only when the store hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The disk; clones are the same one.
+#[derive(Debug, Clone)]
+pub struct SimDisk(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Debug)]
+struct State {
+    random: Random,
+    plan: Plan,
+    /// Lives begun; handles of earlier ones are dead.
+    life: u64,
+    /// Operations of this life.
+    number: u64,
+    /// Operations since one that failed.
+    calm: u64,
+    /// A process died before it could bring to safety what a failed sync had dropped.
+    hurt: bool,
+    /// The process is dead.
+    dead: bool,
+    /// Bytes left while a [`Fault::Full`] is in force.
+    room: Option<u64>,
+    inodes: Vec<Inode>,
+    names: BTreeMap<PathBuf, usize>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    pending: Vec<NameChange>,
+    dirs: BTreeSet<PathBuf>,
+    /// Power losses so far.
+    boots: u64,
+    locked: bool,
+    /// Files read in this life.
+    opened: BTreeMap<PathBuf, u64>,
+    trace: Trace,
+    gate: Gate,
+}
+
+/// A name that is not durable yet.
+#[derive(Debug, Clone)]
+enum NameChange {
+    Made(PathBuf, usize),
+    Removed(PathBuf),
+    Moved(PathBuf, PathBuf, usize),
+    Dir(PathBuf),
+}
+
+/// Holds the write that contains a mark until it is let go.
+#[derive(Debug, Default)]
+struct Gate {
+    mark: Option<Vec<u8>>,
+    reached: bool,
+    missed: bool,
+}
+
+/// A digest of everything that happened, and the last lines of it.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    /// Differs when anything did.
+    pub digest: u64,
+    /// Operations of all lives.
+    pub operations: u64,
+    lines: Option<Vec<String>>,
+}
+
+impl Trace {
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        let line = line();
+        self.operations += 1;
+        for byte in line.bytes() {
+            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.push(line);
+        }
+    }
+}
+
+/// One open file of one life.
+struct SimFile {
+    disk: SimDisk,
+    inode: usize,
+    life: u64,
+    name: PathBuf,
+}
+
+fn os<T>(code: i32) -> io::Result<T> {
+    Err(io::Error::from_raw_os_error(code))
+}
+
+impl SimDisk {
+    /// An empty disk. With `story`, it keeps a line for everything that happens.
+    pub fn new(seed: u64, story: bool) -> SimDisk {
+        let state = State {
+            random: Random::new(seed, 1),
+            plan: Plan::default(),
+            life: 0,
+            number: 0,
+            calm: CALM,
+            hurt: false,
+            dead: false,
+            room: None,
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            pending: Vec::new(),
+            dirs: BTreeSet::new(),
+            boots: 0,
+            locked: false,
+            opened: BTreeMap::new(),
+            trace: Trace { lines: story.then(Vec::new), ..Trace::default() },
+            gate: Gate::default(),
+        };
+        SimDisk(Arc::new((Mutex::new(state), Condvar::new())))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A process starts, with `plan` ahead of it.
+    pub fn begin(&self, plan: Plan) {
+        let mut state = self.state();
+        state.life += 1;
+        (state.number, state.dead, state.room) = (0, false, None);
+        (state.locked, state.gate) = (false, Gate::default());
+        state.opened.clear();
+        let line = format!("life {}: {plan:?}", state.life);
+        state.trace.note(|| line);
+        state.plan = plan;
+    }
+
+    /// The process ends now, if it has not yet; the disk refuses everything until the next one.
+    pub fn end(&self) {
+        self.state().dead = true;
+        self.0.1.notify_all();
+    }
+
+    /// How this life ended by plan, if it did.
+    pub fn crashed(&self) -> Option<Crash> {
+        let state = self.state();
+        state.plan.crash.filter(|(at, _)| state.number > *at).map(|(_, kind)| kind)
+    }
+
+    /// Whether something is lost that no engine could have kept: it may be missed, but not silently.
+    pub fn is_hurt(&self) -> bool {
+        self.state().hurt
+    }
+
+    /// What the next life finds after a crash of this kind.
+    pub fn settle(&self, crash: Crash) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.dead = true;
+        state.trace.note(|| format!("ends: {crash:?}"));
+        if crash != Crash::Power {
+            // Nobody can help it when a process dies before it has rewritten what a failed sync
+            // dropped; so then the kernel keeps it a little longer.
+            let in_doubt = state.calm < CALM && state.inodes.iter().any(Inode::has_dropped);
+            state.hurt |= in_doubt && crash == Crash::Kill;
+            for inode in &mut state.inodes {
+                if state.calm < CALM {
+                    inode.keep_evicted();
+                } else {
+                    inode.evict(&mut state.random);
+                }
+            }
+            return;
+        }
+        state.boots += 1;
+        let percents = [0, 10, 50, 50, 90, 100];
+        let random = &mut state.random;
+        let survival =
+            Survival { pages: random.pick(&percents), torn: 50, names: random.pick(&percents) };
+        state.trace.note(|| format!("{survival:?}"));
+        let pending = std::mem::take(&mut state.pending);
+        for change in pending {
+            if state.random.chance(survival.names) {
+                state.keep_name(change);
+            }
+        }
+        for inode in &mut state.inodes {
+            inode.lose_power(&mut state.random, survival);
+        }
+        state.names = state.durable_names.clone();
+    }
+
+    /// Flips a bit in one of the files that `which` takes; whether there was one.
+    pub fn flip(&self, which: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let names: Vec<_> = state.names.iter().filter(|(path, _)| which(path)).collect();
+        let (path, inode) = *names.get(state.random.below(names.len() as u64) as usize)?;
+        let (path, inode) = (path.clone(), &mut state.inodes[*inode]);
+        let written = inode.data.iter().rposition(|byte| *byte != 0)? as u64 + 1;
+        let (at, bit) = (state.random.below(written), state.random.below(8));
+        inode.flip(at as usize, bit as u8);
+        state.trace.note(|| format!("flips bit {bit} of byte {at} of {}", path.display()));
+        Some(path)
+    }
+
+    /// Names of all files.
+    pub fn names(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+
+    /// Notes something in the trace that is not the disk's.
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        self.state().trace.note(line);
+    }
+
+    /// What happened so far.
+    pub fn trace(&self) -> Trace {
+        self.state().trace.clone()
+    }
+
+    /// The story, if one is kept.
+    pub fn story(&self) -> Vec<String> {
+        self.state().trace.lines.clone().unwrap_or_default()
+    }
+
+    /// Writes with `mark` in them are held from now on.
+    pub fn hold(&self, mark: &[u8]) {
+        self.state().gate = Gate { mark: Some(mark.to_vec()), reached: false, missed: false };
+    }
+
+    /// What was to reach the gate never will.
+    pub fn miss(&self) {
+        self.state().gate.missed = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until a write is held; false when none will be.
+    pub fn wait_for_held(&self) -> bool {
+        let mut state = self.state();
+        loop {
+            if state.gate.reached || state.gate.missed {
+                return state.gate.reached;
+            }
+            let (next, waited) = self
+                .0
+                .1
+                .wait_timeout(state, PATIENCE)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = next;
+            assert!(!waited.timed_out(), "neither written nor answered: the store hangs");
+        }
+    }
+
+    /// Lets held writes go.
+    pub fn release(&self) {
+        self.state().gate = Gate::default();
+        self.0.1.notify_all();
+    }
+
+    fn pass_gate(&self, slices: &[IoSlice<'_>]) {
+        let mut state = self.state();
+        let Some(mark) = state.gate.mark.clone() else { return };
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        if !bytes.windows(mark.len()).any(|window| window == mark) {
+            return;
+        }
+        state.gate.reached = true;
+        self.0.1.notify_all();
+        while state.gate.mark.is_some() && !state.dead {
+            state = self.0.1.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+/// What becomes of an operation.
+enum Verdict {
+    /// It is done.
+    Done,
+    /// Nothing of it is done.
+    Refused(i32),
+    /// Something of it may be done, then it fails.
+    Failed(i32),
+}
+
+impl State {
+    /// Counts an operation and judges it. `bytes` is what it would add.
+    fn judge(&mut self, what: impl FnOnce() -> String, fault: Fault, bytes: u64) -> Verdict {
+        if self.dead {
+            return Verdict::Refused(EIO);
+        }
+        let number = self.number;
+        self.number += 1;
+        let verdict = self.verdict(number, fault, bytes);
+        self.calm = if matches!(verdict, Verdict::Done) || self.dead { self.calm + 1 } else { 0 };
+        let life = self.life;
+        self.trace.note(|| {
+            let ending = match &verdict {
+                Verdict::Done => "done".to_owned(),
+                Verdict::Refused(code) => format!("refused {code}"),
+                Verdict::Failed(code) => format!("failed {code}"),
+            };
+            format!("{life}.{number}: {} {ending}", what())
+        });
+        verdict
+    }
+
+    fn verdict(&mut self, number: u64, fault: Fault, bytes: u64) -> Verdict {
+        if self.plan.crash.is_some_and(|(at, _)| at == number) {
+            self.dead = true;
+            return Verdict::Failed(EIO);
+        }
+        let faults: Vec<Fault> = self.plan.at(number).collect();
+        let names = matches!(fault, Fault::Create | Fault::Remove | Fault::Rename);
+        let mut room = None;
+        for now in faults {
+            match now {
+                Fault::ReadOnly if fault != Fault::Sync => return Verdict::Refused(EROFS),
+                Fault::Denied if names => return Verdict::Refused(EACCES),
+                Fault::Preallocate if fault == now => return Verdict::Refused(EOPNOTSUPP),
+                Fault::Write | Fault::Sync | Fault::SyncDir if fault == now => {
+                    return Verdict::Failed(EIO);
+                }
+                Fault::SetLen | Fault::Create | Fault::Remove | Fault::Rename if fault == now => {
+                    return Verdict::Refused(EIO);
+                }
+                Fault::Full(most) => room = Some(most),
+                _ => {}
+            }
+        }
+        self.room = room.map(|most| self.room.unwrap_or(most));
+        match &mut self.room {
+            Some(room) if bytes > *room => Verdict::Failed(ENOSPC),
+            Some(room) => {
+                *room -= bytes;
+                Verdict::Done
+            }
+            None => Verdict::Done,
+        }
+    }
+
+    /// Whether something that failed is done all the same, as after a crash right behind it.
+    fn done_anyway(&mut self) -> bool {
+        self.dead && self.random.chance(50)
+    }
+
+    fn change_name(&mut self, change: NameChange) {
+        match &change {
+            NameChange::Made(path, inode) => {
+                self.names.insert(path.clone(), *inode);
+            }
+            NameChange::Removed(path) => {
+                self.names.remove(path);
+            }
+            NameChange::Moved(from, to, inode) => {
+                self.names.remove(from);
+                self.names.insert(to.clone(), *inode);
+            }
+            NameChange::Dir(path) => {
+                self.dirs.insert(path.clone());
+            }
+        }
+        self.pending.push(change);
+    }
+
+    fn keep_name(&mut self, change: NameChange) {
+        match change {
+            NameChange::Made(path, inode) => {
+                self.durable_names.insert(path, inode);
+            }
+            NameChange::Removed(path) => {
+                self.durable_names.remove(&path);
+            }
+            NameChange::Moved(from, to, inode) => {
+                self.durable_names.remove(&from);
+                self.durable_names.insert(to, inode);
+            }
+            NameChange::Dir(_) => {}
+        }
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.dead { os(EIO) } else { Ok(()) }
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl NameChange {
+    /// The directory whose sync makes it durable.
+    fn dir(&self) -> Option<&Path> {
+        match self {
+            NameChange::Made(path, _) | NameChange::Removed(path) | NameChange::Dir(path) => {
+                path.parent()
+            }
+            NameChange::Moved(_, to, _) => to.parent(),
+        }
+    }
+}
+
+fn short(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+impl Disk for SimDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.state();
+        let verdict = state.judge(|| format!("make {}", short(path)), Fault::Create, 0);
+        if let Verdict::Refused(code) = verdict {
+            return os(code);
+        }
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let done = matches!(verdict, Verdict::Done) || state.done_anyway();
+        let inode = state.inodes.len();
+        if done {
+            state.inodes.push(Inode::default());
+            state.change_name(NameChange::Made(path.to_path_buf(), inode));
+        }
+        match verdict {
+            Verdict::Failed(code) | Verdict::Refused(code) => os(code),
+            Verdict::Done => Ok(Arc::new(SimFile {
+                disk: self.clone(),
+                inode,
+                life: state.life,
+                name: path.to_path_buf(),
+            })),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let state = self.state();
+        state.alive()?;
+        let inode = state.find(path)?;
+        let (life, name) = (state.life, path.to_path_buf());
+        Ok(Arc::new(SimFile { disk: self.clone(), inode, life, name }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let verdict = state.judge(|| format!("remove {}", short(path)), Fault::Remove, 0);
+        if let Verdict::Refused(code) = verdict {
+            return os(code);
+        }
+        state.find(path)?;
+        if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            state.change_name(NameChange::Removed(path.to_path_buf()));
+        }
+        match verdict {
+            Verdict::Done => Ok(()),
+            Verdict::Failed(code) | Verdict::Refused(code) => os(code),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let state = self.state();
+        state.alive()?;
+        let all = state.names.keys().chain(&state.dirs);
+        Ok(all.filter(|path| path.parent() == Some(dir)).cloned().collect())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let what = || format!("move {} to {}", short(from), short(to));
+        let verdict = state.judge(what, Fault::Rename, 0);
+        if let Verdict::Refused(code) = verdict {
+            return os(code);
+        }
+        let inode = state.find(from)?;
+        if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            let change = NameChange::Moved(from.to_path_buf(), to.to_path_buf(), inode);
+            state.change_name(change);
+        }
+        match verdict {
+            Verdict::Done => Ok(()),
+            Verdict::Failed(code) | Verdict::Refused(code) => os(code),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let verdict = state.judge(|| format!("sync directory {}", short(dir)), Fault::SyncDir, 0);
+        match verdict {
+            Verdict::Refused(code) => return os(code),
+            Verdict::Failed(code) if !state.done_anyway() => return os(code),
+            _ => {}
+        }
+        let (now, later) =
+            std::mem::take(&mut state.pending).into_iter().partition(|c| c.dir() == Some(dir));
+        let now: Vec<NameChange> = now;
+        state.pending = later;
+        now.into_iter().for_each(|change| state.keep_name(change));
+        if let Verdict::Failed(code) = verdict { os(code) } else { Ok(()) }
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        let mut id = *b"boot ...........";
+        id[8..].copy_from_slice(&(self.state().boots + 1).to_le_bytes());
+        Some(id)
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.alive()?;
+        if !state.dirs.contains(dir) {
+            state.change_name(NameChange::Dir(dir.to_path_buf()));
+        }
+        Ok(())
+    }
+
+    fn lock(&self, _path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let mut state = self.state();
+        state.alive()?;
+        if std::mem::replace(&mut state.locked, true) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(Unlock(self.clone(), state.life)))
+    }
+}
+
+/// Gives the lock back.
+struct Unlock(SimDisk, u64);
+
+impl Drop for Unlock {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if state.life == self.1 {
+            state.locked = false;
+        }
+    }
+}
+
+impl SimFile {
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.disk.state();
+        if state.life == self.life { Ok(state) } else { os(EIO) }
+    }
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.state()?;
+        state.alive()?;
+        let reads = state.opened.entry(self.name.clone()).or_default();
+        *reads += 1;
+        // By name and count, as files may be read side by side.
+        if *reads == 1 && state.plan.reads_fail > 0 {
+            let name = self.name.to_string_lossy().bytes().map(u64::from).sum::<u64>();
+            let mut random = Random::new(name, state.life);
+            if random.below(1000) < state.plan.reads_fail {
+                if random.chance(50) {
+                    return os(EIO);
+                }
+                let len = (buffer.len() / 2).min(buffer.len());
+                return Ok(read(&state.inodes[self.inode].data, at, &mut buffer[..len]));
+            }
+        }
+        Ok(read(&state.inodes[self.inode].data, at, buffer))
+    }
+
+    fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        self.disk.pass_gate(slices);
+        let mut state = self.state()?;
+        let mut bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        let crc = crc32c::crc32c(&bytes);
+        let what =
+            || format!("write {} bytes ({crc:08x}) at {at} of {}", bytes.len(), short(&self.name));
+        let grows =
+            (at + bytes.len() as u64).saturating_sub(state.inodes[self.inode].data.len() as u64);
+        let verdict = state.judge(what, Fault::Write, grows);
+        match verdict {
+            Verdict::Refused(code) => return os(code),
+            Verdict::Failed(_) => {
+                let some = state.random.below(bytes.len() as u64 + 1) as usize;
+                bytes.truncate(some);
+            }
+            Verdict::Done => {}
+        }
+        state.inodes[self.inode].write(at as usize, &bytes);
+        if let Verdict::Failed(code) = verdict { os(code) } else { Ok(()) }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.state()?;
+        let verdict = state.judge(|| format!("sync {}", short(&self.name)), Fault::Sync, 0);
+        let state = &mut *state;
+        let inode = &mut state.inodes[self.inode];
+        match verdict {
+            Verdict::Refused(code) => os(code),
+            // A crash in the middle of a sync leaves what a crash before it may leave.
+            Verdict::Failed(code) if state.dead => os(code),
+            Verdict::Failed(code) => {
+                inode.fail_sync(&mut state.random);
+                os(code)
+            }
+            Verdict::Done => {
+                inode.sync();
+                Ok(())
+            }
+        }
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state()?;
+        let what = || format!("cut {} to {len}", short(&self.name));
+        let verdict = state.judge(what, Fault::SetLen, 0);
+        if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            state.inodes[self.inode].set_len(len as usize);
+        }
+        match verdict {
+            Verdict::Done => Ok(()),
+            Verdict::Failed(code) | Verdict::Refused(code) => os(code),
+        }
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state()?;
+        let before = state.inodes[self.inode].data.len() as u64;
+        let what = || format!("reserve {len} of {}", short(&self.name));
+        let verdict = state.judge(what, Fault::Preallocate, len.saturating_sub(before));
+        match verdict {
+            Verdict::Done => {
+                state.inodes[self.inode].set_len(len.max(before) as usize);
+                Ok(())
+            }
+            Verdict::Failed(code) | Verdict::Refused(code) => os(code),
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let state = self.state()?;
+        state.alive()?;
+        Ok(state.inodes[self.inode].data.len() as u64)
+    }
+}
+
+fn read(data: &[u8], at: u64, buffer: &mut [u8]) -> usize {
+    let Some(rest) = usize::try_from(at).ok().and_then(|at| data.get(at..)) else { return 0 };
+    let len = rest.len().min(buffer.len());
+    buffer[..len].copy_from_slice(&rest[..len]);
+    len
+}
