@@ -1,8 +1,9 @@
 //! From `proto/` to Rust, without protoc.
 //!
-//! All clients and servers are ordinary tonic ones but one: the server of `ConsumerService`
+//! All clients and servers are ordinary tonic ones but these: the server of `ConsumerService`
 //! streams stored bytes as they are, so its code is generated apart, with our own codec for
-//! `ReceiveMessages`. The whole contract is also written out as text, for the golden test.
+//! `ReceiveMessages`; the native `Stream` service exists a second time, with codecs that leave
+//! messages encoded. The whole contract is also written out as text, for the golden test.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,8 +11,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tonic_prost_build::FileDescriptorSet;
 
-const PROTOS: [&str; 4] =
-    ["danube/api.proto", "danube/schema.proto", "danube/admin.proto", "danube/control.proto"];
+const PROTOS: [&str; 5] = [
+    "danube/api.proto",
+    "danube/schema.proto",
+    "danube/admin.proto",
+    "danube/control.proto",
+    "danube/stream.proto",
+];
 
 /// Number of the field `service` within a file descriptor, as paths of comments spell it.
 const SERVICE: i32 = 6;
@@ -29,6 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .bytes(".danube_schema")
         // In key order, so that one message has one encoding.
         .btree_map(".danube.StreamMessage.attributes")
+        .bytes(".danube.stream.v1.Message.payload")
+        .btree_map(".danube.stream.v1.Message.attributes")
         .emit_rerun_if_changed(false)
         .out_dir(&out)
         .compile_fds(ordinary)?;
@@ -42,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .out_dir(&apart)
         .compile_fds(consumer)?;
     generate_consumer_server(&apart);
+    generate_stream(&out)?;
     Ok(())
 }
 
@@ -108,6 +117,39 @@ fn generate_consumer_server(out: &Path) {
 
 /// The contract as text: every path with its kind, every enum value, every field with number,
 /// presence and type. `optional` stands for explicit presence of a scalar or a message.
+/// The native service with codecs that leave messages encoded; the codec of a client writes what
+/// that of a server reads, so each side is generated on its own.
+fn generate_stream(out: &Path) -> Result<(), Box<dyn Error>> {
+    let method = |name: &str, route: &str, side: &str| {
+        tonic_build::manual::Method::builder()
+            .name(name)
+            .route_name(route)
+            .input_type(format!("crate::stream::{route}Request"))
+            .output_type(format!("crate::stream::{route}Response"))
+            .codec_path(format!("crate::stream::{side}{route}Codec"))
+            .client_streaming()
+            .server_streaming()
+            .build()
+    };
+    for side in ["Server", "Client"] {
+        let service = tonic_build::manual::Service::builder()
+            .name("Stream")
+            .package("danube.stream.v1")
+            .method(method("publish", "Publish", side))
+            .method(method("consume", "Consume", side))
+            .build();
+        let is_server = side == "Server";
+        let dir = out.join(format!("stream_{}", side.to_lowercase()));
+        std::fs::create_dir_all(&dir)?;
+        tonic_build::manual::Builder::new()
+            .build_server(is_server)
+            .build_client(!is_server)
+            .out_dir(dir)
+            .compile(&[service]);
+    }
+    Ok(())
+}
+
 fn describe(contract: &FileDescriptorSet) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     for file in &contract.file {

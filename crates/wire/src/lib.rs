@@ -1,9 +1,10 @@
 //! The wire contract: what goes over the network, byte for byte.
 //!
 //! Here are the `.proto` files and the code generated from them ([`proto`]), the bytes that the
-//! log keeps of a message ([`record`]) and how they go out again undecoded ([`delivery`]), and the
-//! one place where a refusal becomes a status code ([`status`]). What this crate leaves to others:
-//! deciding anything, listening, storing.
+//! log keeps of a message ([`record`]) and how they go out again undecoded ([`delivery`] on the
+//! compatible wire, [`stream`] on the native one), and the one place where a refusal becomes a
+//! status code ([`status`]). What this crate leaves to others: deciding anything, listening,
+//! storing.
 //!
 //! Law: the packages `danube`, `danube_schema` and `danube_admin` are exact, because the published
 //! clients were built with them; nothing is ever added there. Additions go to
@@ -16,6 +17,7 @@ pub mod proto;
 mod protobuf;
 pub mod record;
 pub mod status;
+pub mod stream;
 
 #[cfg(test)]
 mod tests {

@@ -30,3 +30,10 @@ pub mod danube_admin {
 pub mod control {
     include!(concat!(env!("OUT_DIR"), "/danube.control.v1.rs"));
 }
+
+/// Package `danube.stream.v1`: the native streams, as any client of it would generate them.
+/// [`stream`](crate::stream) has the same with messages left encoded.
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, rust_2018_idioms)]
+pub mod stream {
+    include!(concat!(env!("OUT_DIR"), "/danube.stream.v1.rs"));
+}

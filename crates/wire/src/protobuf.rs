@@ -92,6 +92,11 @@ impl<'a> Fields<'a> {
         Fields { bytes, at: range.start.min(end), end }
     }
 
+    /// Where the next field begins.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     fn varint(&mut self) -> Result<u64, Broken> {
         let start = self.at;
         let mut value = 0_u64;

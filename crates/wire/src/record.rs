@@ -20,6 +20,7 @@ use thiserror::Error;
 
 mod encode;
 pub mod header;
+pub mod native;
 
 pub use encode::{body_len, encode, encode_trusted};
 
@@ -31,17 +32,17 @@ pub const HEADER_LEN: usize = 1 + 8;
 // Field numbers of danube.StreamMessage; the golden test of the contract pins them.
 const REQUEST_ID: u32 = 1;
 pub(crate) const MSG_ID: u32 = 2;
-const PAYLOAD: u32 = 3;
-const PUBLISH_TIME: u32 = 4;
+pub(crate) const PAYLOAD: u32 = 3;
+pub(crate) const PUBLISH_TIME: u32 = 4;
 const PRODUCER_NAME: u32 = 5;
 pub(crate) const SUBSCRIPTION_NAME: u32 = 6;
-const ATTRIBUTES: u32 = 7;
-const SCHEMA_ID: u32 = 8;
-const SCHEMA_VERSION: u32 = 9;
-const ROUTING_KEY: u32 = 10;
+pub(crate) const ATTRIBUTES: u32 = 7;
+pub(crate) const SCHEMA_ID: u32 = 8;
+pub(crate) const SCHEMA_VERSION: u32 = 9;
+pub(crate) const ROUTING_KEY: u32 = 10;
 // A map is a repeated message of these two.
-const ENTRY_KEY: u32 = 1;
-const ENTRY_VALUE: u32 = 2;
+pub(crate) const ENTRY_KEY: u32 = 1;
+pub(crate) const ENTRY_VALUE: u32 = 2;
 
 /// Why bytes are not a record. Positions count from the record's first byte.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -79,11 +80,35 @@ impl From<Broken> for RecordError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     bytes: Bytes,
+    /// Where the message begins: behind the header, if there is one.
+    body: usize,
     producer_id: ProducerId,
     publish_time: WallMs,
-    producer_name: Range<usize>,
-    routing_key: Option<Range<usize>>,
-    payload: Range<usize>,
+    producer_name: Span,
+    routing_key: Option<Span>,
+    payload: Span,
+    schema_id: Option<u64>,
+    schema_version: Option<u32>,
+}
+
+/// A range of a record's bytes, in half the room: no record comes near 4 GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl From<Range<usize>> for Span {
+    fn from(range: Range<usize>) -> Span {
+        let narrow = |at| u32::try_from(at).expect("parse refuses what is longer than 4 GiB");
+        Span { start: narrow(range.start), end: narrow(range.end) }
+    }
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 impl Record {
@@ -99,15 +124,34 @@ impl Record {
         if version != VERSION {
             return Err(RecordError::Version(version));
         }
+        Record::walk(bytes, HEADER_LEN, ProducerId(u64::from_le_bytes(id)))
+    }
+
+    /// Walks the fields of a message without a header, as clients of the native wire get it. Its
+    /// producer has no id here.
+    ///
+    /// # Errors
+    /// As [`Record::parse`].
+    pub fn parse_body(bytes: Bytes) -> Result<Record, RecordError> {
+        Record::walk(bytes, 0, ProducerId(0))
+    }
+
+    fn walk(bytes: Bytes, body: usize, producer_id: ProducerId) -> Result<Record, RecordError> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(RecordError::Broken { at: 0, what: "a record of 4 GiB or more" });
+        }
         let mut record = Record {
             bytes: Bytes::new(),
-            producer_id: ProducerId(u64::from_le_bytes(id)),
+            body,
+            producer_id,
             publish_time: WallMs(0),
-            producer_name: 0..0,
+            producer_name: Span::default(),
             routing_key: None,
-            payload: 0..0,
+            payload: Span::default(),
+            schema_id: None,
+            schema_version: None,
         };
-        for field in Fields::within(&bytes, HEADER_LEN..bytes.len()) {
+        for field in Fields::within(&bytes, body..bytes.len()) {
             let (number, value) = field?;
             record.take(&bytes, number, value)?;
         }
@@ -118,14 +162,17 @@ impl Record {
     /// A field that comes twice counts as it came last, as everywhere in protobuf.
     fn take(&mut self, bytes: &[u8], number: u32, value: Value) -> Result<(), RecordError> {
         match (number, value) {
-            (REQUEST_ID | SCHEMA_ID | SCHEMA_VERSION, Value::Number(_)) => {}
+            (REQUEST_ID, Value::Number(_)) => {}
+            (SCHEMA_ID, Value::Number(id)) => self.schema_id = Some(id),
+            // Protobuf keeps the low half of a number that is too long for its field.
+            (SCHEMA_VERSION, Value::Number(version)) => self.schema_version = Some(version as u32),
             (PUBLISH_TIME, Value::Number(at)) => self.publish_time = WallMs(at),
-            (PAYLOAD, Value::Delimited(range)) => self.payload = range,
+            (PAYLOAD, Value::Delimited(range)) => self.payload = range.into(),
             (PRODUCER_NAME, Value::Delimited(range)) => {
-                self.producer_name = text(bytes, range)?;
+                self.producer_name = text(bytes, range)?.into();
             }
             (ROUTING_KEY, Value::Delimited(range)) => {
-                self.routing_key = Some(text(bytes, range)?);
+                self.routing_key = Some(text(bytes, range)?.into());
             }
             (ATTRIBUTES, Value::Delimited(range)) => {
                 entry(bytes, range)?;
@@ -150,12 +197,12 @@ impl Record {
 
     /// The producer's name; empty when it gave none.
     pub fn producer_name(&self) -> &str {
-        self.text(&self.producer_name)
+        self.text(self.producer_name.range())
     }
 
     /// The key that the producer gave.
     pub fn routing_key(&self) -> Option<&str> {
-        self.routing_key.as_ref().map(|range| self.text(range))
+        self.routing_key.map(|span| self.text(span.range()))
     }
 
     /// The key that KeyShared orders by: the routing key, else the producer's name.
@@ -163,9 +210,19 @@ impl Record {
         self.routing_key().unwrap_or_else(|| self.producer_name()).into()
     }
 
+    /// The id of the payload's schema, where the producer gave one.
+    pub fn schema_id(&self) -> Option<u64> {
+        self.schema_id
+    }
+
+    /// The version of the payload's schema, where the producer gave one.
+    pub fn schema_version(&self) -> Option<u32> {
+        self.schema_version
+    }
+
     /// The payload, sharing the record's memory.
     pub fn payload(&self) -> Bytes {
-        self.bytes.slice(self.payload.clone())
+        self.bytes.slice(self.payload.range())
     }
 
     /// The value of attribute `key`, found by walking.
@@ -180,7 +237,7 @@ impl Record {
 
     /// The message as stored: protobuf, without `msg_id` and `subscription_name`.
     pub fn body(&self) -> &[u8] {
-        &self.bytes[HEADER_LEN..]
+        &self.bytes[self.body..]
     }
 
     /// The whole record, as [`Record::parse`] took it.
@@ -197,7 +254,7 @@ impl Record {
         offset: Offset,
         subscription: Option<&SubscriptionName>,
     ) -> StreamMessage {
-        let stored = StreamMessage::decode(self.bytes.slice(HEADER_LEN..))
+        let stored = StreamMessage::decode(self.bytes.slice(self.body..))
             .expect("parse refuses whatever a client could not decode");
         StreamMessage {
             msg_id: Some(MsgId {
@@ -211,15 +268,15 @@ impl Record {
         }
     }
 
-    fn text(&self, range: &Range<usize>) -> &str {
-        str_at(&self.bytes, range).expect("parse checks every text")
+    fn text(&self, range: Range<usize>) -> &str {
+        str_at(&self.bytes, &range).expect("parse checks every text")
     }
 
     fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
-        Fields::within(&self.bytes, HEADER_LEN..self.bytes.len()).filter_map(|field| match field {
+        Fields::within(&self.bytes, self.body..self.bytes.len()).filter_map(|field| match field {
             Ok((ATTRIBUTES, Value::Delimited(range))) => {
                 let (key, value) = entry(&self.bytes, range).expect("parse checks every attribute");
-                Some((self.text(&key), self.text(&value)))
+                Some((self.text(key), self.text(value)))
             }
             _ => None,
         })
