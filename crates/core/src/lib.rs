@@ -17,6 +17,7 @@ pub mod name;
 pub mod policy;
 pub mod position;
 pub mod retention;
+pub mod sequence;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};

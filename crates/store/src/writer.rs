@@ -15,9 +15,10 @@ use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
 use crate::journal::Journal;
 use crate::rewrite::{Content, Kept};
-use crate::shared::{Command, Done, Shared, Work, Write, answer};
+use crate::shared::{Command, Done, Open, Shared, Work, Write, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
+use danube_core::sequence::Admission;
 use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ struct Sorted {
     early: Vec<Write>,
     /// Acknowledged after the sync.
     late: Vec<Write>,
+    /// Producers to be opened after it.
+    opens: Vec<Open>,
     /// Who asked for a sync.
     syncs: Vec<Done<u64, AppendError>>,
 }
@@ -71,6 +74,7 @@ impl Drop for CloseOnExit {
             for command in commands {
                 match command {
                     Command::Write(write) => write.work.refuse(AppendError::Closed),
+                    Command::Open(open) => answer(Some(open.done), Err(AppendError::Closed)),
                     Command::Sync(done) => answer(done, Err(AppendError::Closed)),
                     Command::Forget(_) => {}
                 }
@@ -107,9 +111,11 @@ impl Writer {
         let mut sorted = sort(commands);
         self.now = self.shared.options.clock.wall().0;
         let syncs = std::mem::take(&mut sorted.syncs);
+        let opens = std::mem::take(&mut sorted.opens);
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
         }
+        opens.into_iter().for_each(open_producer);
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
             let synced = self.journal.flush(self.next_lsn);
@@ -156,8 +162,10 @@ impl Writer {
         let (file, start) = match ready {
             Ok(place) => place,
             Err(error) => {
-                let works = early.into_iter().chain(late).map(|write| write.work);
-                works.for_each(|work| work.refuse(error.clone()));
+                for write in early.into_iter().chain(late) {
+                    write.topic.state.lock().sequences.take_back();
+                    write.work.refuse(error.clone());
+                }
                 return self.failed();
             }
         };
@@ -233,7 +241,7 @@ impl Writer {
         let synced_mode = sync == WalSyncMode::FsyncBatch;
         let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
         let header = match &mut work {
-            Work::Append { records, done } => {
+            Work::Append { records, done, .. } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Messages);
                 // The queue's limits keep the count far below 2^32.
                 header.count = records.len() as u32;
@@ -279,8 +287,11 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, done } => {
+            Work::Append { records, origin, done } => {
                 state.next = batch.end();
+                if let Some(origin) = origin {
+                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
+                }
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
@@ -315,6 +326,7 @@ fn sort(commands: Vec<Command>) -> Sorted {
     for command in commands {
         match command {
             Command::Forget(topic) => sorted.forgotten.push(topic),
+            Command::Open(open) => sorted.opens.push(open),
             Command::Sync(done) => sorted.syncs.extend(done),
             Command::Write(write) => {
                 let Some(write) = admit(write) else { continue };
@@ -337,7 +349,19 @@ fn records(work: &Work) -> u64 {
 }
 
 /// Refuses what may not be written; the rest is certain to get an offset.
-fn admit(write: Write) -> Option<Write> {
+fn open_producer(open: Open) {
+    let mut state = open.topic.state.lock();
+    let opened = match &state.damage {
+        _ if state.forgotten => Err(AppendError::Forgotten(open.topic.id)),
+        Some(damage) => Err(AppendError::Damaged(damage.clone())),
+        None => Ok(state.sequences.open(open.producer)),
+    };
+    drop(state);
+    answer(Some(open.done), opened);
+}
+
+/// The write, if it may be framed; else its caller is told.
+fn admit(mut write: Write) -> Option<Write> {
     let mut state = write.topic.state.lock();
     let (id, epoch) = (write.topic.id, write.epoch);
     let error = if state.forgotten {
@@ -350,8 +374,25 @@ fn admit(write: Write) -> Option<Write> {
         AppendError::Exhausted(id)
     } else {
         state.epoch = epoch.0;
+        let Work::Append { records, origin: Some(origin), done } = &mut write.work else {
+            drop(state);
+            return Some(write);
+        };
+        // The queue's limits keep the count far below 2^32.
+        let count = records.len() as u32;
+        let admission = state.sequences.admit(origin, count);
         drop(state);
-        return Some(write);
+        match admission {
+            Admission::Append => return Some(write),
+            Admission::Duplicate(first) => {
+                answer(done.take(), Ok(Appended { first, count }));
+                return None;
+            }
+            Admission::Refused(why) => {
+                write.work.refuse(AppendError::Sequence { topic: id, why });
+                return None;
+            }
+        }
     };
     drop(state);
     write.work.refuse(error);
@@ -363,6 +404,7 @@ fn take_back(framed: Vec<Framed>, error: &AppendError) {
     for Framed { topic, .. } in &framed {
         let mut state = topic.state.lock();
         state.framed = state.next;
+        state.sequences.take_back();
     }
     for Framed { topic, work, batch, .. } in framed {
         if let Work::Append { done: None, .. } = &work {
@@ -370,6 +412,9 @@ fn take_back(framed: Vec<Framed>, error: &AppendError) {
             // message.
             let mut state = topic.state.lock();
             state.floor = state.floor.max(batch.end());
+            if let Work::Append { origin: Some(origin), .. } = &work {
+                state.sequences.stored(origin, batch.count, Offset(batch.first));
+            }
         }
         work.refuse(error.clone());
     }
