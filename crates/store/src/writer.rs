@@ -15,6 +15,7 @@ use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
 use crate::journal::Journal;
 use crate::rewrite::{Content, Kept};
+use crate::room::Claim;
 use crate::shared::{Command, Done, Shared, Work, Write, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
@@ -51,6 +52,33 @@ struct Sorted {
     late: Vec<Write>,
     /// Who asked for a sync.
     syncs: Vec<Done<u64, AppendError>>,
+}
+
+impl Sorted {
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.early.iter().chain(&self.late)
+    }
+
+    /// Bytes of all frames.
+    fn bytes(&self) -> u64 {
+        let bytes: usize = self.writes().map(|write| frame_len(&write.work)).sum();
+        (bytes + self.forgotten.len() * FRAME_HEADER_LEN) as u64
+    }
+
+    /// Bytes of the frames that make such a claim.
+    fn bytes_of(&self, claim: Claim) -> u64 {
+        let such = self.writes().filter(|write| Claim::of(&write.work) == claim);
+        such.map(|write| frame_len(&write.work) as u64).sum()
+    }
+
+    /// Answers with `error` what `refused` picks, and leaves it out.
+    fn refuse_if(&mut self, error: &AppendError, mut refused: impl FnMut(&Write) -> bool) {
+        for writes in [&mut self.early, &mut self.late] {
+            for write in writes.extract_if(.., |write| refused(write)) {
+                write.work.refuse(error.clone());
+            }
+        }
+    }
 }
 
 /// A write with its place in the journal.
@@ -146,21 +174,41 @@ impl Writer {
         Ok(())
     }
 
+    /// Refuses what there is no room for: large appends first, progress last.
+    fn fit(&mut self, sorted: &mut Sorted) {
+        for claim in Claim::ALL {
+            if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
+                continue;
+            }
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.next_lsn);
+            let Err(error) = reserved else { continue };
+            let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
+            let mut room = self.journal.room(claim).saturating_sub(others);
+            sorted.refuse_if(&error, |write| {
+                let bytes = frame_len(&write.work) as u64;
+                let fits = Claim::of(&write.work) != claim || bytes <= room;
+                if fits && Claim::of(&write.work) == claim {
+                    room -= bytes;
+                }
+                !fits
+            });
+            self.failed();
+        }
+    }
+
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.next_lsn));
+        if let Err(error) = ready {
+            sorted.refuse_if(&error, |_| true);
+            return self.failed();
+        }
+        self.fit(&mut sorted);
         let Sorted { forgotten, early, late, .. } = sorted;
-        let writes = early.iter().chain(&late);
-        let bytes: usize = writes.map(|write| frame_len(&write.work)).sum();
-        let bytes = (bytes + forgotten.len() * FRAME_HEADER_LEN) as u64;
-        let ready = limited.and_then(|()| self.journal.ready(bytes, self.next_lsn));
-        let (file, start) = match ready {
-            Ok(place) => place,
-            Err(error) => {
-                let works = early.into_iter().chain(late).map(|write| write.work);
-                works.for_each(|work| work.refuse(error.clone()));
-                return self.failed();
-            }
-        };
+        let Some((file, start)) = self.journal.place() else { return };
+        if early.is_empty() && late.is_empty() && forgotten.is_empty() {
+            return;
+        }
         let begun = (self.next_lsn, self.last_topic);
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
