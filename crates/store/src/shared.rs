@@ -149,6 +149,8 @@ pub(crate) struct Shared {
     pub unsynced: AtomicBool,
     /// Files that were journal files and can be again.
     pub spares: Mutex<Vec<PathBuf>>,
+    /// Bytes of the file in reserve; 0 while there is none.
+    pub reserve: AtomicU64,
     /// Files that no topic has any more and no checkpoint will name again.
     pub leavings: Mutex<Vec<PathBuf>>,
     /// A power loss may have taken topics of which nothing is left.
@@ -173,6 +175,7 @@ impl Shared {
             full_below: AtomicU64::new(found.next_sequence),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
+            reserve: AtomicU64::new(0),
             leavings: Mutex::new(found.leavings),
             tail_lost: found.tail_lost,
             wake: Wake::default(),

@@ -15,6 +15,7 @@ use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
 use crate::journal::Journal;
 use crate::rewrite::{Content, Kept};
+use crate::room::Claim;
 use crate::shared::{Command, Done, Open, Shared, Work, Write, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
@@ -54,6 +55,33 @@ struct Sorted {
     opens: Vec<Open>,
     /// Who asked for a sync.
     syncs: Vec<Done<u64, AppendError>>,
+}
+
+impl Sorted {
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.early.iter().chain(&self.late)
+    }
+
+    /// Bytes of all frames.
+    fn bytes(&self) -> u64 {
+        let bytes: usize = self.writes().map(|write| frame_len(&write.work)).sum();
+        (bytes + self.forgotten.len() * FRAME_HEADER_LEN) as u64
+    }
+
+    /// Bytes of the frames that make such a claim.
+    fn bytes_of(&self, claim: Claim) -> u64 {
+        let such = self.writes().filter(|write| Claim::of(&write.work) == claim);
+        such.map(|write| frame_len(&write.work) as u64).sum()
+    }
+
+    /// Answers with `error` what `refused` picks, and leaves it out.
+    fn refuse_if(&mut self, error: &AppendError, mut refused: impl FnMut(&Write) -> bool) {
+        for writes in [&mut self.early, &mut self.late] {
+            for write in writes.extract_if(.., |write| refused(write)) {
+                write.work.refuse(error.clone());
+            }
+        }
+    }
 }
 
 /// A write with its place in the journal.
@@ -152,23 +180,44 @@ impl Writer {
         Ok(())
     }
 
+    /// Refuses what there is no room for: large appends first, progress last.
+    fn fit(&mut self, sorted: &mut Sorted) {
+        for claim in Claim::ALL {
+            if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
+                continue;
+            }
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.next_lsn);
+            let Err(error) = reserved else { continue };
+            let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
+            let mut room = self.journal.room(claim).saturating_sub(others);
+            sorted.refuse_if(&error, |write| {
+                let bytes = frame_len(&write.work) as u64;
+                let fits = Claim::of(&write.work) != claim || bytes <= room;
+                if fits && Claim::of(&write.work) == claim {
+                    room -= bytes;
+                }
+                !fits
+            });
+            self.failed();
+        }
+    }
+
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.next_lsn));
+        if let Err(error) = ready {
+            sorted.refuse_if(&error, |_| true);
+            return self.failed();
+        }
+        self.fit(&mut sorted);
         let Sorted { forgotten, early, late, .. } = sorted;
-        let writes = early.iter().chain(&late);
-        let bytes: usize = writes.map(|write| frame_len(&write.work)).sum();
-        let bytes = (bytes + forgotten.len() * FRAME_HEADER_LEN) as u64;
-        let ready = limited.and_then(|()| self.journal.ready(bytes, self.next_lsn));
-        let (file, start) = match ready {
-            Ok(place) => place,
-            Err(error) => {
-                for write in early.into_iter().chain(late) {
-                    write.topic.state.lock().sequences.take_back();
-                    write.work.refuse(error.clone());
-                }
-                return self.failed();
-            }
-        };
+        let Some((file, start)) = self.journal.place() else { return };
+        // After what is refused for want of room, so that nothing of its producer overtakes it.
+        let early: Vec<_> = early.into_iter().filter_map(in_sequence).collect();
+        let late: Vec<_> = late.into_iter().filter_map(in_sequence).collect();
+        if early.is_empty() && late.is_empty() && forgotten.is_empty() {
+            return;
+        }
         let begun = (self.next_lsn, self.last_topic);
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
@@ -360,8 +409,29 @@ fn open_producer(open: Open) {
     answer(Some(open.done), opened);
 }
 
-/// The write, if it may be framed; else its caller is told.
-fn admit(mut write: Write) -> Option<Write> {
+/// The write, if it is not of a numbered batch that must not be written; else its caller is told.
+fn in_sequence(mut write: Write) -> Option<Write> {
+    let Work::Append { records, origin: Some(origin), done } = &mut write.work else {
+        return Some(write);
+    };
+    // The queue's limits keep the count far below 2^32.
+    let count = records.len() as u32;
+    let admission = write.topic.state.lock().sequences.admit(origin, count);
+    match admission {
+        Admission::Append => Some(write),
+        Admission::Duplicate(first) => {
+            answer(done.take(), Ok(Appended { first, count }));
+            None
+        }
+        Admission::Refused(why) => {
+            write.work.refuse(AppendError::Sequence { topic: write.topic.id, why });
+            None
+        }
+    }
+}
+
+/// The write, if its topic takes any; else its caller is told.
+fn admit(write: Write) -> Option<Write> {
     let mut state = write.topic.state.lock();
     let (id, epoch) = (write.topic.id, write.epoch);
     let error = if state.forgotten {
@@ -374,25 +444,8 @@ fn admit(mut write: Write) -> Option<Write> {
         AppendError::Exhausted(id)
     } else {
         state.epoch = epoch.0;
-        let Work::Append { records, origin: Some(origin), done } = &mut write.work else {
-            drop(state);
-            return Some(write);
-        };
-        // The queue's limits keep the count far below 2^32.
-        let count = records.len() as u32;
-        let admission = state.sequences.admit(origin, count);
         drop(state);
-        match admission {
-            Admission::Append => return Some(write),
-            Admission::Duplicate(first) => {
-                answer(done.take(), Ok(Appended { first, count }));
-                return None;
-            }
-            Admission::Refused(why) => {
-                write.work.refuse(AppendError::Sequence { topic: id, why });
-                return None;
-            }
-        }
+        return Some(write);
     };
     drop(state);
     write.work.refuse(error);
