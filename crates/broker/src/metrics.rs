@@ -249,6 +249,13 @@ impl TopicMetrics {
         self.send_latency_ms.observe(latency.as_secs_f64() * 1_000.0);
     }
 
+    /// Counts a batch; its latency is observed once, since all of it was answered together.
+    pub(crate) fn published_batch(&self, count: usize, bytes: usize, latency: Duration) {
+        self.messages_in.inc_by(count as u64);
+        self.bytes_in.inc_by(bytes as u64);
+        self.send_latency_ms.observe(latency.as_secs_f64() * 1_000.0);
+    }
+
     pub(crate) fn producers(&self, count: usize) {
         self.producers.set(gauge(count as u64));
     }

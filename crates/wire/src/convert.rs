@@ -3,11 +3,12 @@
 //! An enum of the wire is a bare number that may be any; it becomes a word of the core or a
 //! refusal that names it. Whether words fit together is left to the core.
 
-use crate::proto::{control, danube, danube_admin};
+use crate::proto::{control, danube, danube_admin, stream};
 use danube::consumer_request::SubscriptionType as WireType;
 use danube_admin::{SubscriptionBackoffStrategy, SubscriptionPoisonPolicy};
 use danube_core::{
-    Backoff, Delivery, FailurePolicy, Fault, PoisonPolicy, SubscriptionType, TopicName,
+    Backoff, Delivery, FailurePolicy, Fault, Offset, PoisonPolicy, Position, SubscriptionType,
+    TopicName, WallMs,
 };
 
 fn unknown(what: &str, number: i32) -> Fault {
@@ -23,6 +24,43 @@ pub fn delivery(number: i32) -> Result<Delivery, Fault> {
         Ok(danube::DispatchStrategy::NonReliable) => Ok(Delivery::NonReliable),
         Ok(danube::DispatchStrategy::Reliable) => Ok(Delivery::Reliable),
         Err(_) => Err(unknown("dispatch strategy", number)),
+    }
+}
+
+/// A `danube.stream.v1.Delivery` for a topic that is to be made.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for an unknown number.
+pub fn stream_delivery(number: i32) -> Result<Delivery, Fault> {
+    match stream::Delivery::try_from(number) {
+        Ok(stream::Delivery::Unspecified | stream::Delivery::Reliable) => Ok(Delivery::Reliable),
+        Ok(stream::Delivery::NonReliable) => Ok(Delivery::NonReliable),
+        Err(_) => Err(unknown("delivery", number)),
+    }
+}
+
+/// A `danube.stream.v1.SubscriptionType`.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for an unknown number.
+pub fn stream_subscription_type(number: i32) -> Result<SubscriptionType, Fault> {
+    match stream::SubscriptionType::try_from(number) {
+        Ok(stream::SubscriptionType::Shared) => Ok(SubscriptionType::Shared),
+        Ok(stream::SubscriptionType::Exclusive) => Ok(SubscriptionType::Exclusive),
+        Ok(stream::SubscriptionType::Failover) => Ok(SubscriptionType::Failover),
+        Ok(stream::SubscriptionType::KeyShared) => Ok(SubscriptionType::KeyShared),
+        Err(_) => Err(unknown("subscription type", number)),
+    }
+}
+
+/// A `danube.stream.v1.Position`; absent is the latest.
+pub fn stream_position(position: Option<stream::Position>) -> Position {
+    use stream::position::At;
+    match position.and_then(|position| position.at) {
+        Some(At::Earliest(_)) => Position::Earliest,
+        Some(At::Offset(offset)) => Position::Offset(Offset(offset)),
+        Some(At::Time(at)) => Position::Time(WallMs(at)),
+        Some(At::Latest(_)) | None => Position::Latest,
     }
 }
 

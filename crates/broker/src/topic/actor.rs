@@ -10,10 +10,12 @@
 use super::describe::{ConsumerDescription, TopicDescription};
 use super::dispatch::{Dispatch, Refusal};
 use super::fanout::FanoutTopic;
-use super::message::{Message, Publish, StopReason, Stopped, Subscribe};
+use super::message::{
+    BatchFault, Message, OpenedStream, Publish, PublishBatch, StopReason, Stopped, Subscribe,
+};
 use super::producers::Producers;
 use super::reliable::ReliableTopic;
-use super::stream::{ConsumerStream, Signals};
+use super::stream::{Signals, Wire};
 use super::{MAILBOX_LEN_MAX, TopicIdentity};
 use crate::clock::Clock;
 use crate::context::Context;
@@ -155,6 +157,16 @@ impl TopicActor {
                 let _ = reply.send(attached);
             }
             Message::Publish(publish) => self.on_publish(now, publish),
+            Message::OpenProducer { name, mode, reply } => {
+                let attached = self.producers.attach(now, name, mode);
+                self.metrics.producers(self.producers.len());
+                match attached {
+                    Ok(id) => self.dispatch.open_producer(id, reply),
+                    Err(fault) => drop(reply.send(Err(fault))),
+                }
+            }
+            Message::PublishBatch(batch) => self.on_publish_batch(now, *batch),
+            Message::Settle(settlement) => self.dispatch.settle_deliveries(now, *settlement),
             Message::Admit { wish, reply } => {
                 let admitted = self.admit(now, &wish);
                 let _ = reply.send(admitted.map(|_| self.dispatch.range().next));
@@ -162,8 +174,8 @@ impl TopicActor {
             Message::Attach { wish, record, reply } => {
                 let _ = reply.send(self.attach(now, wish, &record));
             }
-            Message::Open { consumer, reply } => {
-                let _ = reply.send(self.open(now, consumer));
+            Message::Open { consumer, wire, reply } => {
+                let _ = reply.send(self.open(now, consumer, wire));
             }
             Message::Ack { subscription, offset, reply } => {
                 let event = Event::Acked { offset, attempt: None };
@@ -213,6 +225,13 @@ impl TopicActor {
             Err(fault) => {
                 let _ = publish.reply.send(Err(fault));
             }
+        }
+    }
+
+    fn on_publish_batch(&mut self, now: Tick, batch: PublishBatch) {
+        match self.producers.publishes(now, batch.origin.producer, &batch.producer_name) {
+            Ok(()) => self.dispatch.publish_batch(batch),
+            Err(fault) => (batch.done)(Err(BatchFault::Fault(fault))),
         }
     }
 
@@ -290,12 +309,12 @@ impl TopicActor {
     }
 
     /// Opens the stream of a consumer that is attached, or was before the last restart.
-    fn open(&mut self, now: Tick, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
+    fn open(&mut self, now: Tick, consumer: ConsumerId, wire: Wire) -> Result<OpenedStream, Fault> {
         let known = self.known(consumer)?;
         let (subscription, filters) = (known.subscription.clone(), known.key_filters.clone());
         let admitted = self.dispatch.admit(now, consumer, &subscription, None);
         admitted.map_err(|refusal| self.refused(&subscription, refusal))?;
-        self.dispatch.open(now, consumer, &subscription, &filters)
+        self.dispatch.open(now, consumer, &subscription, &filters, wire)
     }
 
     fn unsubscribed(&mut self, subscription: &SubscriptionName) {

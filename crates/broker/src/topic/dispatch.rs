@@ -8,11 +8,14 @@
 //! [`Dispatch::advance`].
 
 use super::describe::SubscriptionDescription;
-use super::message::{Publish, Reply, Subscribe};
-use super::stream::ConsumerStream;
+use super::message::{
+    OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Settlement, Subscribe,
+};
+use super::stream::Wire;
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
+    catalog,
 };
 
 /// What a topic can read: first offset kept, offset of the next message.
@@ -35,6 +38,12 @@ pub(super) enum Refusal {
 pub(super) trait Dispatch: Send {
     /// Takes a message; its reply is answered when it is as safe as the topic promises.
     fn publish(&mut self, publish: Publish);
+
+    /// Opens a producer that numbers its messages, which the topic has attached.
+    fn open_producer(&mut self, producer: ProducerId, reply: Reply<OpenedProducer>);
+
+    /// Takes a numbered batch, as [`Dispatch::publish`] does.
+    fn publish_batch(&mut self, batch: PublishBatch);
 
     /// What can be read now. A new subscription starts at its end.
     fn range(&self) -> Range;
@@ -73,7 +82,11 @@ pub(super) trait Dispatch: Send {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
-    ) -> Result<ConsumerStream, Fault>;
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault>;
+
+    /// Takes what a consumer of the native wire says of its deliveries.
+    fn settle_deliveries(&mut self, now: Tick, settlement: Settlement);
 
     /// Takes an ack or nack.
     fn settle(

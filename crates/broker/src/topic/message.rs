@@ -1,13 +1,18 @@
 //! What a topic's actor can be asked: a closed list.
 
 use super::describe::TopicDescription;
-use super::stream::ConsumerStream;
+use super::stream::{QueueReader, Wire};
 use bytes::Bytes;
 use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
+use danube_core::sequence::{Opened, Origin, SequenceRefusal};
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType,
 };
+use danube_store::{Appended, RecordBatch};
+use danube_wire::delivery::Envelope;
+use danube_wire::proto::stream as proto;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -35,6 +40,66 @@ pub(crate) struct Publish {
     #[expect(dead_code, reason = "given back when it is dropped")]
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) reply: Reply<Offset>,
+}
+
+/// A numbered batch on its way to the log.
+pub(crate) struct PublishBatch {
+    pub(crate) producer_name: ProducerName,
+    pub(crate) origin: Origin,
+    pub(crate) batch: RecordBatch,
+    /// When it arrived, on the broker's clock.
+    pub(crate) arrived: Duration,
+    /// The memory it holds until it is answered.
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// Called once with what became of it, from whatever thread knows.
+    pub(crate) done: Box<dyn FnOnce(Result<Appended, BatchFault>) + Send>,
+}
+
+/// Why a numbered batch was not stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BatchFault {
+    /// It is not the one that comes next.
+    Sequence(SequenceRefusal),
+    /// The topic is not served by this actor any more.
+    Moved(String),
+    /// Anything else.
+    Fault(Fault),
+}
+
+/// A producer that numbers its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenedProducer {
+    pub(crate) id: ProducerId,
+    pub(crate) opened: Opened,
+}
+
+/// Acks, nacks and extensions of one consumer of the native wire.
+pub(crate) struct Settlement {
+    pub(crate) subscription: SubscriptionName,
+    pub(crate) consumer: ConsumerId,
+    pub(crate) acks: Vec<proto::Range>,
+    pub(crate) nacks: Vec<proto::Nack>,
+    pub(crate) extensions: Vec<proto::Extension>,
+    /// Called once, when what took effect is journaled.
+    pub(crate) done: Box<dyn FnOnce(Result<SettlementOutcome, Fault>) + Send>,
+}
+
+/// What a settlement could not do, and what it granted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct SettlementOutcome {
+    /// Deliveries that the consumer does not hold any more.
+    pub(crate) stale: Vec<proto::Range>,
+    /// How long it may hold others.
+    pub(crate) extended: Vec<proto::Extension>,
+}
+
+/// A consumer's queue, just opened.
+pub(crate) struct OpenedStream {
+    pub(crate) reader: QueueReader,
+    /// For deliveries on the compatible wire.
+    pub(crate) envelope: Arc<Envelope>,
+    /// Where the subscription stands.
+    pub(crate) cursor: Offset,
 }
 
 /// A wish to consume.
@@ -72,6 +137,14 @@ pub(crate) enum Message {
         reply: Reply<ProducerId>,
     },
     Publish(Publish),
+    /// Attach a producer that numbers its messages, and fence its earlier streams.
+    OpenProducer {
+        name: ProducerName,
+        mode: AccessMode,
+        reply: Reply<OpenedProducer>,
+    },
+    PublishBatch(Box<PublishBatch>),
+    Settle(Box<Settlement>),
     /// May this consumer attach, and where would a new subscription start?
     Admit {
         wish: Subscribe,
@@ -86,7 +159,8 @@ pub(crate) enum Message {
     /// Open the stream of an attached consumer.
     Open {
         consumer: ConsumerId,
-        reply: Reply<ConsumerStream>,
+        wire: Wire,
+        reply: Reply<OpenedStream>,
     },
     Ack {
         subscription: SubscriptionName,

@@ -21,8 +21,12 @@ mod tests;
 
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
 pub(crate) use fanout::VolatileOffsets;
-pub(crate) use message::{AccessMode, StopReason, Stopped, Subscribe};
+pub(crate) use message::{
+    AccessMode, BatchFault, OpenedProducer, OpenedStream, PublishBatch, Settlement,
+    SettlementOutcome, StopReason, Stopped, Subscribe,
+};
 pub use stream::ConsumerStream;
+pub(crate) use stream::{QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use bytes::Bytes;
@@ -152,8 +156,39 @@ impl TopicHandle {
         self.call(|reply| Message::Attach { wish, record, reply }).await
     }
 
-    pub(crate) async fn open(&self, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
-        self.call(|reply| Message::Open { consumer, reply }).await
+    pub(crate) async fn open(
+        &self,
+        consumer: ConsumerId,
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault> {
+        self.call(|reply| Message::Open { consumer, wire, reply }).await
+    }
+
+    /// Attaches a producer that numbers its messages; its earlier streams are fenced.
+    pub(crate) async fn open_producer(
+        &self,
+        name: ProducerName,
+        mode: AccessMode,
+    ) -> Result<OpenedProducer, Fault> {
+        self.call(|reply| Message::OpenProducer { name, mode, reply }).await
+    }
+
+    /// Hands over a numbered batch. Waits while the topic has no room for it.
+    ///
+    /// # Errors
+    /// The batch, when the topic has stopped.
+    pub(crate) async fn publish_batch(&self, batch: PublishBatch) -> Result<(), Box<PublishBatch>> {
+        let sent = self.mailbox.send(Message::PublishBatch(Box::new(batch))).await;
+        sent.map_err(|refused| match refused.0 {
+            Message::PublishBatch(batch) => batch,
+            _ => unreachable!("it comes back as it was sent"),
+        })
+    }
+
+    /// Hands over acks, nacks and extensions. Waits while the topic has no room for them; their
+    /// `done` is dropped when the topic has stopped.
+    pub(crate) async fn settle_deliveries(&self, settlement: Settlement) {
+        let _ = self.mailbox.send(Message::Settle(Box::new(settlement))).await;
     }
 
     pub(crate) async fn ack(

@@ -8,15 +8,16 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, ConsumerStream, Signals, StreamKey};
+use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{Members, Pick};
 use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
 };
-use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
+use danube_wire::stream::Delivered;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub(super) struct FanoutSubscription {
     members: Members,
     consumers: HashMap<ConsumerId, Consumer>,
     idle_since: Tick,
-    envelope: Arc<Envelope>,
+    pub(super) envelope: Arc<Envelope>,
     generation: u64,
     metrics: SubscriptionMetrics,
 }
@@ -125,7 +126,7 @@ impl FanoutSubscription {
         now: Tick,
         signals: &Arc<Signals>,
         consumer: ConsumerId,
-    ) -> ConsumerStream {
+    ) -> QueueReader {
         if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
             if let Some(replaced) = self.consumers.remove(&consumer) {
                 replaced.queue.end(Fault::retry(format!(
@@ -137,7 +138,7 @@ impl FanoutSubscription {
         }
         let known = self.consumers.get_mut(&consumer).expect("inserted above");
         known.opened = true;
-        known.queue.stream()
+        known.queue.reader()
     }
 
     pub(super) fn closed(&mut self, now: Tick, key: StreamKey) {
@@ -164,8 +165,8 @@ impl FanoutSubscription {
 
     /// Hands `record` to whom it belongs, or counts it as dropped.
     pub(super) fn publish(&mut self, offset: Offset, record: &Record) {
-        let delivery = Delivery::new(record.clone(), offset, Arc::clone(&self.envelope));
-        let len = delivery.encoded_len();
+        let delivery = Delivered { offset, attempt: 1, record: record.clone() };
+        let len = queued_len(&delivery);
         let consumers = &self.consumers;
         let has_room = |consumer: ConsumerId| {
             consumers.get(&consumer).is_some_and(|known| known.queue.has_fanout_room(len))
@@ -183,9 +184,9 @@ impl FanoutSubscription {
         }
     }
 
-    fn push(&self, consumer: ConsumerId, delivery: Delivery) {
+    fn push(&self, consumer: ConsumerId, delivery: Delivered) {
         if let Some(known) = self.consumers.get(&consumer) {
-            self.metrics.delivered(delivery.encoded_len());
+            self.metrics.delivered(queued_len(&delivery));
             known.queue.push(0, delivery);
         }
     }

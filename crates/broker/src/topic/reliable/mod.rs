@@ -5,6 +5,7 @@
 mod dead_letter;
 mod progress;
 mod publish;
+mod settle;
 mod subscription;
 #[cfg(test)]
 mod tests;
@@ -12,18 +13,20 @@ mod tests;
 use super::TopicIdentity;
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
-use super::message::{Publish, Reply, Subscribe};
-use super::stream::{ConsumerStream, Signals};
+use super::message::{
+    OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Settlement, Subscribe,
+};
+use super::stream::{Signals, Wire};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, Retention, SubscriptionId, SubscriptionName,
-    SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, Retention, SubscriptionId,
+    SubscriptionName, SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
-use progress::ProgressJournal;
-use publish::PublishBatch;
+use progress::{ProgressJournal, Waiter};
+use publish::Publishes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
@@ -83,7 +86,7 @@ pub(super) struct ReliableTopic {
     completions: Completions,
     /// The end of the log as the subscriptions know it.
     tail: Offset,
-    batch: PublishBatch,
+    batch: Publishes,
     progress: ProgressJournal,
 }
 
@@ -110,7 +113,7 @@ impl ReliableTopic {
             names: BTreeMap::new(),
             completed,
             completions: Completions { sender, signals: Arc::clone(signals) },
-            batch: PublishBatch::default(),
+            batch: Publishes::default(),
             progress: ProgressJournal::default(),
         };
         for (name, known) in &record.subscriptions {
@@ -238,6 +241,20 @@ impl Dispatch for ReliableTopic {
         }
     }
 
+    fn open_producer(&mut self, id: ProducerId, reply: Reply<OpenedProducer>) {
+        let topic = Arc::clone(&self.topic);
+        self.log.open_producer(id, move |result| {
+            let opened = result.map(|opened| OpenedProducer { id, opened });
+            // A client that went away does not want the answer.
+            let _ = reply.send(opened.map_err(|error| publish::append_fault(&topic, &error)));
+        });
+    }
+
+    fn publish_batch(&mut self, batch: PublishBatch) {
+        let (topic, log, signals) = (&self.topic, &self.log, &self.signals);
+        publish::append_batch(topic, log, signals, &self.metrics, self.context.clock, batch);
+    }
+
     fn range(&self) -> Range {
         let bounds = self.log.bounds();
         Range { start: bounds.start, next: bounds.next }
@@ -280,12 +297,30 @@ impl Dispatch for ReliableTopic {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
-    ) -> Result<ConsumerStream, Fault> {
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault> {
         let opened = self.with(now, subscription, |known, turn| {
             known.attach(turn, consumer, known.kind, key_filters.to_vec());
-            known.open(turn, consumer)
+            OpenedStream {
+                reader: known.open(turn, consumer, wire),
+                envelope: Arc::clone(&known.envelope),
+                cursor: known.cursor(),
+            }
         });
         opened.ok_or_else(|| self.topic.no_subscription(subscription))
+    }
+
+    fn settle_deliveries(&mut self, now: Tick, settlement: Settlement) {
+        let name = settlement.subscription.clone();
+        let settled = self.with(now, &name, |known, turn| settle::settle(known, turn, &settlement));
+        match settled {
+            Some(outcome) => {
+                self.progress.settled.push(Waiter::Settlement(Box::new(move |result| {
+                    (settlement.done)(result.map(|()| outcome))
+                })))
+            }
+            None => (settlement.done)(Err(self.topic.no_subscription(&name))),
+        }
     }
 
     fn settle(
@@ -296,7 +331,7 @@ impl Dispatch for ReliableTopic {
         reply: Reply<()>,
     ) {
         match self.with(now, subscription, |known, turn| known.step(turn, event)) {
-            Some(()) => self.progress.settled.push(reply),
+            Some(()) => self.progress.settled.push(Waiter::Call(reply)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -320,7 +355,7 @@ impl Dispatch for ReliableTopic {
     ) -> Option<Offset> {
         let old = self.with(now, subscription, |known, turn| known.seek(turn, to));
         match old {
-            Some(_) => self.progress.settled.push(reply),
+            Some(_) => self.progress.settled.push(Waiter::Call(reply)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }

@@ -30,12 +30,30 @@ enum Journaled {
     Restating,
 }
 
+/// Somebody who waits for progress to be safe.
+pub(super) enum Waiter {
+    /// A call of the compatible wire.
+    Call(Reply<()>),
+    /// A settlement of the native wire.
+    Settlement(Box<dyn FnOnce(Result<(), Fault>) + Send>),
+}
+
+impl Waiter {
+    fn tell(self, result: Result<(), Fault>) {
+        match self {
+            // A client that went away does not want the answer.
+            Waiter::Call(reply) => drop(reply.send(result)),
+            Waiter::Settlement(done) => done(result),
+        }
+    }
+}
+
 /// Collects a turn's progress and journals it.
 #[derive(Default)]
 pub(super) struct ProgressJournal {
     pub(super) steps: Vec<ProgressRecord>,
     /// Who waits for these steps to be safe.
-    pub(super) settled: Vec<Reply<()>>,
+    pub(super) settled: Vec<Waiter>,
     journaled: Journaled,
 }
 
@@ -54,9 +72,7 @@ impl ProgressJournal {
             return record(topic, log, completions, steps, settled);
         }
         // The restatement carries these steps as well.
-        for reply in settled {
-            let _ = reply.send(Err(lost(topic)));
-        }
+        settled.into_iter().for_each(|waiter| waiter.tell(Err(lost(topic))));
         let due = matches!(self.journaled, Journaled::RestateAt(tick) if tick <= now);
         // Steps taken while a restatement is on its way are not in it: state it all once more.
         if !due {
@@ -102,12 +118,10 @@ fn record(
     log: &TopicLog,
     completions: &Completions,
     steps: Vec<ProgressRecord>,
-    settled: Vec<Reply<()>>,
+    settled: Vec<Waiter>,
 ) {
     if steps.is_empty() {
-        for reply in settled {
-            let _ = reply.send(Ok(()));
-        }
+        settled.into_iter().for_each(|waiter| waiter.tell(Ok(())));
         return;
     }
     let (topic, completions) = (Arc::clone(topic), completions.clone());
@@ -117,9 +131,7 @@ fn record(
         if answer.is_err() {
             completions.send(Completion::ProgressLost);
         }
-        for reply in settled {
-            let _ = reply.send(answer.clone());
-        }
+        settled.into_iter().for_each(|waiter| waiter.tell(answer.clone()));
     });
 }
 

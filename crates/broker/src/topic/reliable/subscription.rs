@@ -7,20 +7,21 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
+use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
     Tick,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
-use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
+use danube_wire::stream::Delivered;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ pub(super) struct ReliableSubscription {
     /// Messages of which a dead-letter copy may be there though nobody has said so: those that
     /// failed before the last restart, and those whose copy came to an unknown end.
     suspects: BTreeSet<Offset>,
-    envelope: Arc<Envelope>,
+    pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
     metrics: SubscriptionMetrics,
@@ -147,7 +148,12 @@ impl ReliableSubscription {
     }
 
     /// Opens the consumer's stream; one it had before ends.
-    pub(super) fn open(&mut self, turn: &mut Turn<'_>, consumer: ConsumerId) -> ConsumerStream {
+    pub(super) fn open(
+        &mut self,
+        turn: &mut Turn<'_>,
+        consumer: ConsumerId,
+        wire: Wire,
+    ) -> QueueReader {
         if let Some(replaced) = self.streams.remove(&consumer) {
             replaced.end(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
@@ -157,13 +163,23 @@ impl ReliableSubscription {
         self.generation += 1;
         let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
         let queue = ConsumerQueue::new(key, Arc::clone(turn.signals));
-        let stream = queue.stream();
+        queue.set_terms(self.terms());
+        let reader = queue.reader();
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
-        self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
-        // The official clients have a buffer of their own, and acks that name no delivery.
-        self.step(turn, Event::ReadsAhead { consumer });
-        stream
+        self.step(turn, Event::Opened { consumer, room: wire.queue_len_max() });
+        if wire == Wire::Compatible {
+            self.step(turn, Event::ReadsAhead { consumer });
+        }
+        reader
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { epoch: self.engine.epoch(), lease_ms: self.policy.ack_timeout_ms }
+    }
+
+    fn tell_terms(&self) {
+        self.streams.values().for_each(|queue| queue.set_terms(self.terms()));
     }
 
     pub(super) fn drained(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
@@ -177,10 +193,10 @@ impl ReliableSubscription {
 
     pub(super) fn closed(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
         self.drained(turn, key);
-        if self.stream(key).is_some() {
+        if let Some(clean) = self.stream(key).map(ConsumerQueue::is_clean) {
             self.streams.remove(&key.consumer);
             self.absent.insert(key.consumer, turn.now.after_ms(ABSENCE_MAX_MS));
-            self.step(turn, Event::Closed { consumer: key.consumer, clean: false });
+            self.step(turn, Event::Closed { consumer: key.consumer, clean });
         }
     }
 
@@ -267,6 +283,7 @@ impl ReliableSubscription {
 
     pub(super) fn set_policy(&mut self, turn: &mut Turn<'_>, policy: FailurePolicy) {
         self.policy = policy.clone();
+        self.tell_terms();
         self.step(turn, Event::PolicyChanged(policy));
     }
 
@@ -281,7 +298,13 @@ impl ReliableSubscription {
         // Attempts restart: what fails after this is another failure, with a copy of its own.
         self.suspects.clear();
         self.step(turn, Event::Seek { to });
+        self.tell_terms();
         old
+    }
+
+    /// Nothing below this is delivered any more.
+    pub(super) fn cursor(&self) -> Offset {
+        self.engine.progress().cursor()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Tick> {
@@ -345,20 +368,26 @@ impl ReliableSubscription {
 
     /// Takes one step and performs what it decides.
     pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) {
+        self.ask(turn, event);
+    }
+
+    /// The same for an event whose answer matters.
+    pub(super) fn ask(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
-        self.engine.step(turn.now, event, &mut effects);
+        let answer = self.engine.step(turn.now, event, &mut effects);
         for effect in effects.drain(..) {
             self.perform(turn, effect);
         }
         self.effects = effects;
+        answer
     }
 
     fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
-            Effect::Deliver { consumer, offset, ticket, .. } => {
-                self.deliver(consumer, offset, ticket);
+            Effect::Deliver { consumer, offset, attempt, ticket } => {
+                self.deliver(consumer, offset, attempt, ticket);
             }
             Effect::Void { consumer, ticket } => {
                 if let Some(queue) = self.streams.get(&consumer) {
@@ -394,11 +423,11 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, ticket: u64) {
+    fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
         self.metrics.delivered(body.bytes().len());
-        queue.push(ticket, Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
+        queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {

@@ -6,6 +6,7 @@ use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
+use crate::topic::ConsumerStream;
 use crate::topic::{StopReason, TopicHandle};
 use danube_core::change::{Change, CreateTopic, SetFailurePolicy};
 use danube_core::subscription::{ProgressRecord, Step};
