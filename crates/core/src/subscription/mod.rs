@@ -282,6 +282,9 @@ impl Subscription {
         self.put(id, State::Queued { stream: number, ticket });
         if let Some(stream) = self.streams.get_mut(number) {
             stream.push(id, ticket);
+            if !stream.has_room() {
+                self.gate.room_changed(number, false);
+            }
         }
         let slot = self.slots.get(id);
         let (offset, attempt) = (slot.offset, slot.attempts.saturating_add(1));
