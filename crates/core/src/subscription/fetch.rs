@@ -72,9 +72,9 @@ impl Reader {
         self.pending.is_some()
     }
 
-    /// When the fetch was asked for that is not answered.
-    pub fn asked(&self) -> Option<Tick> {
-        self.pending.map(|pending| pending.asked)
+    /// When the fetch was asked for that is not answered, and where it begins.
+    pub fn asked(&self) -> Option<(Tick, Offset)> {
+        self.pending.map(|pending| (pending.asked, pending.from))
     }
 }
 

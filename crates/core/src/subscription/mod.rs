@@ -46,7 +46,7 @@ pub use members::{Members, Pick, Refusal};
 pub use on_nack::REASON_LEN_MAX;
 pub use progress::{Attempts, Progress, ProgressRecord, Step};
 pub use stall::LATE_MS;
-pub use why::{Stats, Why};
+pub use why::{Owed, Stats, Why};
 
 use crate::ids::{ConsumerId, Offset, Tick};
 use crate::policy::{FailurePolicy, SubscriptionType};

@@ -8,6 +8,7 @@ mod publish;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use super::TopicIdentity;
 use super::describe::SubscriptionDescription;
@@ -349,6 +350,7 @@ impl Dispatch for ReliableTopic {
         while let Ok(completion) = self.completed.try_recv() {
             self.on_completion(now, completion);
         }
+        self.with_each(now, |known, turn| known.watch(turn));
         Vec::new()
     }
 

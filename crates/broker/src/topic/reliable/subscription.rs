@@ -8,6 +8,7 @@ use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
+use super::watch::Watch;
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
@@ -63,6 +64,7 @@ pub(super) struct ReliableSubscription {
     envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
+    watch: Watch,
     metrics: SubscriptionMetrics,
 }
 
@@ -98,6 +100,7 @@ impl ReliableSubscription {
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
+            watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
         }
     }
@@ -285,7 +288,17 @@ impl ReliableSubscription {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Tick> {
-        self.engine.next_deadline().into_iter().chain(self.absent.values().copied()).min()
+        let watch = self.watch.next_deadline(self.engine.overdue_at());
+        let own = self.engine.next_deadline().into_iter().chain(watch);
+        own.chain(self.absent.values().copied()).min()
+    }
+
+    /// Looks whether it stands still without a reason that anybody could remove; tells if so.
+    pub(super) fn watch(&mut self, turn: &Turn<'_>) {
+        let Some(alarm) = self.watch.look(turn.now, self.engine.stall(turn.now)) else { return };
+        let stats = self.engine.stats(turn.now);
+        self.metrics.stalled();
+        tracing::error!(topic = %turn.topic.name, subscription = %self.name, ?stats, for_ms = alarm.for_ms, "{alarm}");
     }
 
     pub(super) fn on_deadline(&mut self, turn: &mut Turn<'_>) {

@@ -246,3 +246,62 @@ async fn a_dead_letter_has_one_copy_when_the_broker_dies_between_copy_and_cursor
     drop(stream);
     fixture.stop().await;
 }
+
+#[tokio::test]
+async fn a_subscription_that_waits_for_the_log_in_vain_is_counted_and_told() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    drop(fixture.consume().await);
+    fixture.publish("m").await;
+    let handle = fixture.topic(TOPIC);
+    let identity = handle.identity();
+    fixture.context.topics.stop(identity.id, StopReason::Unloaded).await;
+
+    // The same subscription with a driver of our own, which never hears what it has read.
+    let view = fixture.context.meta.view();
+    let record = view.topic(&topic(TOPIC)).and_then(|t| t.subscriptions.get(&name(SUBSCRIPTION)));
+    let record = record.expect("attached");
+    let log = fixture.context.store.topic(identity.id, identity.epoch);
+    let mut known =
+        ReliableSubscription::load(&fixture.context, identity, &log, &name(SUBSCRIPTION), record);
+    #[expect(clippy::disallowed_methods, reason = "a test")]
+    let (sender, _unread) = unbounded_channel();
+    let signals = Arc::<Signals>::default();
+    let completions = Completions { sender, signals: Arc::clone(&signals) };
+    let topic = Arc::new(TopicIdentity {
+        name: identity.name.clone(),
+        id: identity.id,
+        epoch: identity.epoch,
+        delivery: identity.delivery,
+        wal_sync_mode: identity.wal_sync_mode,
+    });
+    let mut steps = Vec::new();
+    let mut at = |ms: u64, act: &mut dyn FnMut(&mut ReliableSubscription, &mut Turn<'_>)| {
+        let turn = &mut Turn {
+            now: Tick(ms),
+            context: &fixture.context,
+            topic: &topic,
+            log: &log,
+            signals: &signals,
+            completions: &completions,
+            steps: &mut steps,
+        };
+        act(&mut known, turn);
+        known.watch(turn);
+        known.next_deadline()
+    };
+    let consumer = ConsumerId::derive(topic.id, SUBSCRIPTION, "c");
+    let opened = at(0, &mut |known, turn| drop(known.open(turn, consumer)));
+    assert_eq!(opened, Some(Tick(10_001)), "it looks again when an answer would be late");
+    at(10_000, &mut |_, _| {});
+    assert!(!fixture.context.metrics.render().contains(STALLED));
+    assert_eq!(at(10_001, &mut |_, _| {}), Some(Tick(70_001)), "and a minute after that");
+    assert!(fixture.context.metrics.render().contains(STALLED));
+    at(10_002, &mut |_, _| {});
+    assert!(fixture.context.metrics.render().contains(STALLED), "not at every turn");
+    fixture.stop().await;
+}
+
+const STALLED: &str =
+    r#"danube_subscription_stall_total{topic="/default/jobs",subscription="workers"} 1"#;
