@@ -44,18 +44,41 @@ impl Envelope {
     }
 }
 
+/// Which delivery of a message this is. The compatible wire has no word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// The first is 1.
+    pub number: u32,
+    /// Raised by each seek of the subscription: a delivery of an earlier one is void.
+    pub epoch: u32,
+    /// How long the client may hold it, in milliseconds from when the connection took it; 0 where
+    /// nothing is held.
+    pub lease_ms: u64,
+}
+
+impl Attempt {
+    /// Of a message that is not kept, so that there is no other.
+    pub const ONLY: Attempt = Attempt { number: 1, epoch: 0, lease_ms: 0 };
+}
+
 /// A message for a consumer. A clone shares everything.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     record: Record,
     offset: Offset,
+    attempt: Attempt,
     envelope: Arc<Envelope>,
 }
 
 impl Delivery {
     /// The message of `record`, stored at `offset`, on the stream of `envelope`.
-    pub fn new(record: Record, offset: Offset, envelope: Arc<Envelope>) -> Delivery {
-        Delivery { record, offset, envelope }
+    pub fn new(
+        record: Record,
+        offset: Offset,
+        attempt: Attempt,
+        envelope: Arc<Envelope>,
+    ) -> Delivery {
+        Delivery { record, offset, attempt, envelope }
     }
 
     /// The stored message.
@@ -66,6 +89,11 @@ impl Delivery {
     /// Its position within the topic partition.
     pub fn offset(&self) -> Offset {
         self.offset
+    }
+
+    /// Which delivery of the message this is.
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
     }
 
     /// Bytes that the message takes on the wire, without gRPC's own five in front.

@@ -64,7 +64,7 @@ pub fn cut_reason(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::{Delivery, Envelope};
+    use crate::delivery::{Attempt, Delivery, Envelope};
     use crate::record::Record;
     use danube_core::{FaultKind, Offset, ProducerId, SubscriptionName};
     use expect_test::expect;
@@ -115,6 +115,7 @@ mod tests {
         let delivery = Delivery::new(
             Record::parse(record).expect("our own"),
             Offset(u64::MAX),
+            Attempt::ONLY,
             envelope.into(),
         );
         assert!(delivery.encoded_len() <= max && max <= DELIVERED_LEN_MAX);

@@ -7,10 +7,10 @@
 //! Law: no method waits. A method that starts something slow hears of it later through
 //! [`Dispatch::advance`].
 
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::message::{Publish, Reply, Subscribe};
-use super::stream::ConsumerStream;
-use danube_core::subscription::Event;
+use super::stream::{ConsumerStream, StreamOptions};
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
 };
@@ -73,15 +73,16 @@ pub(super) trait Dispatch: Send {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
+        options: StreamOptions,
     ) -> Result<ConsumerStream, Fault>;
 
-    /// Takes an ack or nack.
+    /// Takes in what a client says of messages that it was given.
     fn settle(
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     );
 
     /// Applies a new failure policy.

@@ -1,7 +1,11 @@
 //! What a topic's actor can be asked: a closed list.
+//!
+//! Law: a message is small, for a mailbox has room for some before any is sent, and there are
+//! thousands of mailboxes; what is large is boxed.
 
+use super::claim::{Claim, Outcome};
 use super::describe::TopicDescription;
-use super::stream::ConsumerStream;
+use super::stream::{ConsumerStream, StreamOptions};
 use bytes::Bytes;
 use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
@@ -71,34 +75,29 @@ pub(crate) enum Message {
         mode: AccessMode,
         reply: Reply<ProducerId>,
     },
-    Publish(Publish),
+    Publish(Box<Publish>),
     /// May this consumer attach, and where would a new subscription start?
     Admit {
-        wish: Subscribe,
+        wish: Box<Subscribe>,
         reply: Reply<Offset>,
     },
     /// Attach it, now that the catalog knows `record`.
     Attach {
-        wish: Subscribe,
-        record: catalog::Subscription,
+        wish: Box<Subscribe>,
+        record: Box<catalog::Subscription>,
         reply: Reply<ConsumerId>,
     },
     /// Open the stream of an attached consumer.
     Open {
         consumer: ConsumerId,
+        options: StreamOptions,
         reply: Reply<ConsumerStream>,
     },
-    Ack {
+    /// A client says what has become of messages; the reply comes when that is journaled.
+    Settle {
         subscription: SubscriptionName,
-        offset: Offset,
-        reply: Reply<()>,
-    },
-    Nack {
-        subscription: SubscriptionName,
-        offset: Offset,
-        delay_ms: Option<u64>,
-        reason: Option<String>,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     },
     /// Does the topic know this consumer? Refused with `NotFound` if not.
     ConsumerHealth {
@@ -113,7 +112,7 @@ pub(crate) enum Message {
     /// The catalog has a new failure policy for this subscription.
     PolicyChanged {
         subscription: SubscriptionName,
-        policy: FailurePolicy,
+        policy: Box<FailurePolicy>,
     },
     /// The catalog has another window for this subscription.
     WindowChanged {
@@ -139,3 +138,6 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Stopped>,
     },
 }
+
+// Room for 32 messages is made with each mailbox.
+const _: () = assert!(size_of::<Message>() <= 64);

@@ -9,6 +9,7 @@
 //! its own inputs.
 
 mod actor;
+mod claim;
 mod describe;
 mod dispatch;
 mod fanout;
@@ -19,10 +20,12 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use claim::{Claim, Outcome, Verdict};
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
 pub(crate) use fanout::VolatileOffsets;
 pub(crate) use message::{AccessMode, StopReason, Stopped, Subscribe};
 pub use stream::ConsumerStream;
+pub(crate) use stream::StreamOptions;
 
 use crate::context::{CALL_TIMEOUT, Context};
 use bytes::Bytes;
@@ -126,7 +129,8 @@ impl TopicHandle {
         })?;
         let arrived = context.clock.elapsed();
         self.call(|reply| {
-            Message::Publish(Publish { producer, producer_name, record, arrived, permit, reply })
+            let publish = Publish { producer, producer_name, record, arrived, permit, reply };
+            Message::Publish(Box::new(publish))
         })
         .await
     }
@@ -141,7 +145,7 @@ impl TopicHandle {
 
     /// Whether a consumer may attach; the answer is where a new subscription would start.
     pub(crate) async fn admit(&self, wish: Subscribe) -> Result<Offset, Fault> {
-        self.call(|reply| Message::Admit { wish, reply }).await
+        self.call(|reply| Message::Admit { wish: Box::new(wish), reply }).await
     }
 
     pub(crate) async fn attach(
@@ -149,29 +153,28 @@ impl TopicHandle {
         wish: Subscribe,
         record: catalog::Subscription,
     ) -> Result<ConsumerId, Fault> {
+        let (wish, record) = (Box::new(wish), Box::new(record));
         self.call(|reply| Message::Attach { wish, record, reply }).await
     }
 
-    pub(crate) async fn open(&self, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
-        self.call(|reply| Message::Open { consumer, reply }).await
+    /// Opens the stream of an attached consumer; one that it had before ends.
+    pub(crate) async fn open(
+        &self,
+        consumer: ConsumerId,
+        options: StreamOptions,
+    ) -> Result<ConsumerStream, Fault> {
+        self.call(|reply| Message::Open { consumer, options, reply }).await
     }
 
-    pub(crate) async fn ack(
+    /// Takes in what a client says of messages that it was given; the outcome of each claim, once
+    /// a restart would know of it.
+    pub(crate) async fn settle(
         &self,
         subscription: SubscriptionName,
-        offset: Offset,
-    ) -> Result<(), Fault> {
-        self.call(|reply| Message::Ack { subscription, offset, reply }).await
-    }
-
-    pub(crate) async fn nack(
-        &self,
-        subscription: SubscriptionName,
-        offset: Offset,
-        delay_ms: Option<u64>,
-        reason: Option<String>,
-    ) -> Result<(), Fault> {
-        self.call(|reply| Message::Nack { subscription, offset, delay_ms, reason, reply }).await
+        claims: Vec<Claim>,
+    ) -> Result<Vec<Outcome>, Fault> {
+        claim::check(&claims)?;
+        self.call(|reply| Message::Settle { subscription, claims, reply }).await
     }
 
     pub(crate) async fn consumer_health(&self, consumer: ConsumerId) -> Result<(), Fault> {
@@ -192,8 +195,9 @@ impl TopicHandle {
         subscription: SubscriptionName,
         policy: FailurePolicy,
     ) {
+        let message = Message::PolicyChanged { subscription, policy: Box::new(policy) };
         // A topic that has just stopped reads the policy when it is loaded again.
-        let _ = self.mailbox.send(Message::PolicyChanged { subscription, policy }).await;
+        let _ = self.mailbox.send(message).await;
     }
 
     /// Tells the topic that the catalog has another window for the subscription.

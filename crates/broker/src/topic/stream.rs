@@ -5,7 +5,7 @@
 //! the connection's end tells the actor how many it took ([`Signals`]), and when it went away.
 //!
 //! Law: nothing here waits. The queue's bound is kept by who pushes: the subscription engine never
-//! hands out more than [`QUEUE_LEN_MAX`], and the fan-out drops the oldest.
+//! hands out more than the stream's [`StreamOptions`] say, and the fan-out drops the oldest.
 
 use danube_core::{ConsumerId, Fault, SubscriptionId};
 use danube_wire::delivery::Delivery;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tonic::Status;
@@ -32,6 +32,22 @@ pub(super) struct StreamKey {
     pub(super) subscription: SubscriptionId,
     pub(super) consumer: ConsumerId,
     pub(super) generation: u64,
+}
+
+/// What a stream is like, by the wire that it is for. Only reliable subscriptions ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamOptions {
+    /// Deliveries that may wait in its queue.
+    pub(crate) room: u32,
+    /// Whether its client takes messages ahead of its application and cannot say which of them
+    /// the application has.
+    pub(crate) reads_ahead: bool,
+}
+
+impl StreamOptions {
+    /// For the official clients, which have a buffer of their own, and acks that name no delivery.
+    pub(crate) const COMPATIBLE: StreamOptions =
+        StreamOptions { room: QUEUE_LEN_MAX, reads_ahead: true };
 }
 
 /// What the streams of one topic tell its actor. Each list holds a stream at most once, so both
@@ -69,6 +85,8 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Taken by the connection and not yet seen by the actor.
     drained: AtomicU32,
+    /// The client said goodbye: what it holds goes back uncounted.
+    is_clean: AtomicBool,
 }
 
 impl Shared {
@@ -125,7 +143,13 @@ impl ConsumerQueue {
     pub(super) fn new(key: StreamKey, signals: Arc<Signals>) -> ConsumerQueue {
         let queue = Mutex::new(Queue::default());
         ConsumerQueue {
-            shared: Arc::new(Shared { key, signals, queue, drained: AtomicU32::new(0) }),
+            shared: Arc::new(Shared {
+                key,
+                signals,
+                queue,
+                drained: AtomicU32::new(0),
+                is_clean: AtomicBool::new(false),
+            }),
         }
     }
 
@@ -183,6 +207,11 @@ impl ConsumerQueue {
         dropped
     }
 
+    /// Whether the client said goodbye before its stream ended.
+    pub(super) fn is_clean(&self) -> bool {
+        self.shared.is_clean.load(Ordering::Acquire)
+    }
+
     /// How many deliveries the connection took since the last call.
     pub(super) fn take_drained(&self) -> u32 {
         self.shared.drained.swap(0, Ordering::AcqRel)
@@ -199,6 +228,15 @@ impl ConsumerQueue {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+impl ConsumerStream {
+    /// Ends the stream for a client that says goodbye: what it holds and has not settled goes to
+    /// others at once, and these deliveries do not count as attempts.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no wire has a goodbye yet"))]
+    pub(crate) fn close(self) {
+        self.shared.is_clean.store(true, Ordering::Release);
     }
 }
 

@@ -27,7 +27,8 @@ fn subscription() -> SubscriptionName {
 
 fn delivery(id: u64, message: &StreamMessage, offset: u64) -> Delivery {
     let record = Record::parse(record::encode(ProducerId(id), message)).expect("our own");
-    Delivery::new(record, Offset(offset), Envelope::new(&topic(), BROKER, &subscription()).into())
+    let envelope = Envelope::new(&topic(), BROKER, &subscription());
+    Delivery::new(record, Offset(offset), Attempt::ONLY, envelope.into())
 }
 
 fn expected(delivery: &Delivery) -> StreamMessage {

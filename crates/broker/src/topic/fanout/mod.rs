@@ -8,13 +8,13 @@ mod subscription;
 pub(crate) use offsets::VolatileOffsets;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{Publish, Reply, Subscribe};
-use super::stream::{ConsumerStream, Signals};
+use super::stream::{ConsumerStream, Signals, StreamOptions};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
-use danube_core::subscription::Event;
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
 };
@@ -119,6 +119,7 @@ impl Dispatch for FanoutTopic {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
+        _: StreamOptions,
     ) -> Result<ConsumerStream, Fault> {
         let Some(known) = self.subscriptions.get_mut(subscription) else {
             return Err(self.topic.no_subscription(subscription));
@@ -128,8 +129,14 @@ impl Dispatch for FanoutTopic {
     }
 
     /// Accepted without effect: nothing is kept that could be settled.
-    fn settle(&mut self, _: Tick, _: &SubscriptionName, _: Event, reply: Reply<()>) {
-        let _ = reply.send(Ok(()));
+    fn settle(
+        &mut self,
+        _: Tick,
+        _: &SubscriptionName,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
+    ) {
+        let _ = reply.send(Ok(vec![Outcome::default(); claims.len()]));
     }
 
     /// The catalog refuses a failure policy where nothing can fail.

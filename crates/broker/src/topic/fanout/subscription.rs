@@ -15,7 +15,7 @@ use danube_core::subscription::{Members, Pick};
 use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
 };
-use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::delivery::{Attempt, Delivery, Envelope};
 use danube_wire::record::Record;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -164,7 +164,8 @@ impl FanoutSubscription {
 
     /// Hands `record` to whom it belongs, or counts it as dropped.
     pub(super) fn publish(&mut self, offset: Offset, record: &Record) {
-        let delivery = Delivery::new(record.clone(), offset, Arc::clone(&self.envelope));
+        let envelope = Arc::clone(&self.envelope);
+        let delivery = Delivery::new(record.clone(), offset, Attempt::ONLY, envelope);
         let len = delivery.encoded_len();
         let consumers = &self.consumers;
         let has_room = |consumer: ConsumerId| {

@@ -11,10 +11,11 @@ mod tests;
 mod watch;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome, Waiting};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{Publish, Reply, Subscribe};
-use super::stream::{ConsumerStream, Signals};
+use super::stream::{ConsumerStream, Signals, StreamOptions};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
@@ -207,7 +208,9 @@ impl ReliableTopic {
         let next = self.log.bounds().next;
         if next > self.tail {
             self.tail = next;
-            self.with_each(now, |known, turn| known.step(turn, Event::Tail { next }));
+            self.with_each(now, |known, turn| {
+                known.step(turn, Event::Tail { next });
+            });
         }
     }
 
@@ -281,10 +284,11 @@ impl Dispatch for ReliableTopic {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
+        options: StreamOptions,
     ) -> Result<ConsumerStream, Fault> {
         let opened = self.with(now, subscription, |known, turn| {
             known.attach(turn, consumer, known.kind, key_filters.to_vec());
-            known.open(turn, consumer)
+            known.open(turn, consumer, options)
         });
         opened.ok_or_else(|| self.topic.no_subscription(subscription))
     }
@@ -293,11 +297,14 @@ impl Dispatch for ReliableTopic {
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     ) {
-        match self.with(now, subscription, |known, turn| known.step(turn, event)) {
-            Some(()) => self.progress.settled.push(reply),
+        let outcomes = self.with(now, subscription, |known, turn| {
+            claims.iter().map(|claim| known.settle(turn, claim)).collect()
+        });
+        match outcomes {
+            Some(outcomes) => self.progress.waiting.push(Waiting::Claimed(reply, outcomes)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -321,7 +328,7 @@ impl Dispatch for ReliableTopic {
     ) -> Option<Offset> {
         let old = self.with(now, subscription, |known, turn| known.seek(turn, to));
         match old {
-            Some(_) => self.progress.settled.push(reply),
+            Some(_) => self.progress.waiting.push(Waiting::Moved(reply)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }

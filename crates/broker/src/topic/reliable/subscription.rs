@@ -5,22 +5,23 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
+use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
+use super::super::stream::{ConsumerQueue, ConsumerStream, Signals, StreamKey, StreamOptions};
 use super::watch::Watch;
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
     Tick,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
-use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::delivery::{Attempt, Delivery, Envelope};
 use danube_wire::record::Record;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -150,7 +151,12 @@ impl ReliableSubscription {
     }
 
     /// Opens the consumer's stream; one it had before ends.
-    pub(super) fn open(&mut self, turn: &mut Turn<'_>, consumer: ConsumerId) -> ConsumerStream {
+    pub(super) fn open(
+        &mut self,
+        turn: &mut Turn<'_>,
+        consumer: ConsumerId,
+        options: StreamOptions,
+    ) -> ConsumerStream {
         if let Some(replaced) = self.streams.remove(&consumer) {
             replaced.end(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
@@ -163,9 +169,10 @@ impl ReliableSubscription {
         let stream = queue.stream();
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
-        self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
-        // The official clients have a buffer of their own, and acks that name no delivery.
-        self.step(turn, Event::ReadsAhead { consumer });
+        self.step(turn, Event::Opened { consumer, room: options.room });
+        if options.reads_ahead {
+            self.step(turn, Event::ReadsAhead { consumer });
+        }
         stream
     }
 
@@ -180,11 +187,20 @@ impl ReliableSubscription {
 
     pub(super) fn closed(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
         self.drained(turn, key);
-        if self.stream(key).is_some() {
+        if let Some(clean) = self.stream(key).map(ConsumerQueue::is_clean) {
             self.streams.remove(&key.consumer);
             self.absent.insert(key.consumer, turn.now.after_ms(ABSENCE_MAX_MS));
-            self.step(turn, Event::Closed { consumer: key.consumer, clean: false });
+            self.step(turn, Event::Closed { consumer: key.consumer, clean });
         }
+    }
+
+    /// Takes in what a client says of messages that it was given.
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
+        let mut outcome = Outcome::default();
+        for (offset, event) in claim.events() {
+            outcome.add(offset, self.step(turn, event));
+        }
+        outcome
     }
 
     fn stream(&self, key: StreamKey) -> Option<&ConsumerQueue> {
@@ -259,7 +275,9 @@ impl ReliableSubscription {
         result: Result<(), Fault>,
     ) {
         match result {
-            Ok(()) => self.step(turn, Event::DeadLettered { offset }),
+            Ok(()) => {
+                self.step(turn, Event::DeadLettered { offset });
+            }
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
                 self.suspects.insert(offset);
@@ -357,21 +375,22 @@ impl ReliableSubscription {
     }
 
     /// Takes one step and performs what it decides.
-    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) {
+    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
-        self.engine.step(turn.now, event, &mut effects);
+        let answer = self.engine.step(turn.now, event, &mut effects);
         for effect in effects.drain(..) {
             self.perform(turn, effect);
         }
         self.effects = effects;
+        answer
     }
 
     fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
-            Effect::Deliver { consumer, offset, ticket, .. } => {
-                self.deliver(consumer, offset, ticket);
+            Effect::Deliver { consumer, offset, attempt, ticket } => {
+                self.deliver(consumer, offset, attempt, ticket);
             }
             Effect::Void { consumer, ticket } => {
                 if let Some(queue) = self.streams.get(&consumer) {
@@ -407,11 +426,14 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, ticket: u64) {
+    fn deliver(&self, consumer: ConsumerId, offset: Offset, number: u32, ticket: u64) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
         self.metrics.delivered(body.bytes().len());
-        queue.push(ticket, Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
+        let attempt =
+            Attempt { number, epoch: self.engine.epoch(), lease_ms: self.policy.ack_timeout_ms };
+        queue
+            .push(ticket, Delivery::new(body.clone(), offset, attempt, Arc::clone(&self.envelope)));
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {

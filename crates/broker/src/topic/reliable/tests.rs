@@ -6,10 +6,11 @@ use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
-use crate::topic::{StopReason, TopicHandle};
+use crate::topic::{StopReason, TopicHandle, Verdict};
 use danube_core::change::{Change, CreateTopic, SetFailurePolicy};
-use danube_core::subscription::{ProgressRecord, Step};
+use danube_core::subscription::{AttemptId, ProgressRecord, Step};
 use danube_core::{Delivery, Intent, PoisonPolicy, ProducerId, TopicName};
+use danube_wire::delivery::Attempt;
 use danube_wire::proto::danube as proto;
 use danube_wire::record::{Record, header};
 use futures::{FutureExt, StreamExt};
@@ -105,8 +106,9 @@ impl Fixture {
 
     async fn nack(&self, offset: u64) {
         let handle = self.topic(TOPIC);
-        let reason = Some("broken".to_owned());
-        handle.nack(name(SUBSCRIPTION), Offset(offset), None, reason).await.expect("nacked");
+        let verdict = Verdict::Nack { delay_ms: None, reason: Some("broken".to_owned()) };
+        let claim = Claim::of(Offset(offset), verdict);
+        handle.settle(name(SUBSCRIPTION), vec![claim]).await.expect("nacked");
     }
 
     /// The first failure of a message is its last.
@@ -168,7 +170,8 @@ async fn a_seek_takes_back_what_the_connection_has_not_taken() {
     assert_eq!((known.cursor, known.backlog), (Offset(80), 20));
     // Late acks of before the seek have no effect; the room of the queue was given back.
     for offset in 0..10 {
-        fixture.topic(TOPIC).ack(name(SUBSCRIPTION), Offset(offset)).await.expect("no error");
+        let claim = Claim::of(Offset(offset), Verdict::Ack);
+        fixture.topic(TOPIC).settle(name(SUBSCRIPTION), vec![claim]).await.expect("no error");
     }
     let old = fixture.topic(TOPIC).seek(name(SUBSCRIPTION), Offset(0)).await;
     assert_eq!(old, Ok(Offset(80)));
@@ -247,6 +250,82 @@ async fn a_dead_letter_has_one_copy_when_the_broker_dies_between_copy_and_cursor
     fixture.stop().await;
 }
 
+/// What a wire that numbers its deliveries is offered: attempts and leases with each delivery,
+/// claims of ranges, extensions, a goodbye. Case U25 in the broker.
+#[tokio::test]
+async fn a_wire_that_numbers_its_deliveries_has_leases() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    drop(fixture.consume().await);
+    let handle = fixture.topic(TOPIC);
+    let options = StreamOptions { room: 100, reads_ahead: false };
+    let consumer = |name: &str| ConsumerId::derive(handle.identity().id, SUBSCRIPTION, name);
+    let first = consumer("c");
+    let mut stream = handle.open(first, options).await.expect("attached before");
+    for _ in 0..50 {
+        fixture.publish("m").await;
+    }
+    for offset in 0..50 {
+        let delivery = stream.next().await.expect("open").expect("a delivery");
+        let attempt = Attempt { number: 1, epoch: 0, lease_ms: 30_000 };
+        assert_eq!((delivery.offset(), delivery.attempt()), (Offset(offset), attempt));
+    }
+    fixture.until("all are with the client", |known| known.in_flight == 50).await;
+    let claim = |first: u64, end: u64, number: u32, verdict: Verdict| {
+        let attempt = Some(AttemptId { number, consumer: consumer("c"), epoch: 0 });
+        Claim { first: Offset(first), end: Offset(end), attempt, verdict }
+    };
+    let offsets = |range: std::ops::Range<u64>| range.map(Offset).collect::<Vec<_>>();
+    let settle = async |claims| handle.settle(name(SUBSCRIPTION), claims).await.expect("journaled");
+
+    let claims = vec![
+        claim(0, 10, 1, Verdict::Ack),
+        claim(8, 12, 1, Verdict::Ack),
+        claim(20, 22, 2, Verdict::Ack),
+        claim(20, 22, 1, Verdict::Extend { by_ms: 45_000 }),
+        claim(22, 23, 1, Verdict::Extend { by_ms: u64::MAX }),
+    ];
+    let outcomes = settle(claims).await;
+    let stale: Vec<_> = outcomes.iter().map(|outcome| outcome.stale.clone()).collect();
+    assert_eq!(stale, [vec![], offsets(8..10), offsets(20..22), vec![], vec![]]);
+    let held: Vec<_> = outcomes.iter().map(|outcome| outcome.held_ms).collect();
+    assert_eq!(held, [None, None, None, Some(45_000), Some(600_000)]);
+    assert_eq!(fixture.subscription().await.cursor, Offset(12));
+
+    // Given back uncounted, so the next delivery has the same number; the old claim is stale.
+    settle(vec![claim(30, 31, 1, Verdict::Extend { by_ms: 0 })]).await;
+    let again = stream.next().await.expect("open").expect("a delivery");
+    assert_eq!((again.offset(), again.attempt().number), (Offset(30), 1));
+
+    // A goodbye burns no attempt; a connection that is lost does.
+    stream.close();
+    fixture.until("all are given back", |known| known.in_flight == 0).await;
+    let mut stream = handle.open(first, options).await.expect("attached before");
+    let delivery = stream.next().await.expect("open").expect("a delivery");
+    assert_eq!((delivery.offset(), delivery.attempt().number), (Offset(12), 1));
+    drop(stream);
+    fixture.until("all are given back", |known| known.in_flight == 0).await;
+    let mut stream = handle.open(first, options).await.expect("attached before");
+    let delivery = stream.next().await.expect("open").expect("a delivery");
+    assert_eq!((delivery.offset(), delivery.attempt().number), (Offset(12), 2));
+    let outcomes = settle(vec![claim(12, 13, 1, Verdict::Ack)]).await;
+    assert_eq!(outcomes[0].stale, offsets(12..13), "lost is lost");
+
+    // A seek raises the epoch; claims of before it are stale.
+    handle.seek(name(SUBSCRIPTION), Offset(40)).await.expect("sought");
+    let outcomes = settle(vec![claim(40, 50, 1, Verdict::Ack)]).await;
+    assert_eq!(outcomes[0].stale, offsets(40..50));
+    fixture.until("the rest is on its way", |known| known.in_flight == 10).await;
+    let delivery = stream.next().await.expect("open").expect("a delivery");
+    assert_eq!((delivery.offset(), delivery.attempt().epoch), (Offset(40), 1));
+    let too_many = claim(0, 10_001, 1, Verdict::Ack);
+    let refused = handle.settle(name(SUBSCRIPTION), vec![too_many]).await.expect_err("too many");
+    assert_eq!(refused.kind, danube_core::FaultKind::Invalid);
+    drop(stream);
+    fixture.stop().await;
+}
+
 #[tokio::test]
 async fn a_subscription_that_waits_for_the_log_in_vain_is_counted_and_told() {
     let dir = tempfile::tempdir().expect("a temporary directory can be made");
@@ -292,7 +371,8 @@ async fn a_subscription_that_waits_for_the_log_in_vain_is_counted_and_told() {
         known.next_deadline()
     };
     let consumer = ConsumerId::derive(topic.id, SUBSCRIPTION, "c");
-    let opened = at(0, &mut |known, turn| drop(known.open(turn, consumer)));
+    let opened =
+        at(0, &mut |known, turn| drop(known.open(turn, consumer, StreamOptions::COMPATIBLE)));
     assert_eq!(opened, Some(Tick(10_001)), "it looks again when an answer would be late");
     at(10_000, &mut |_, _| {});
     assert!(!fixture.context.metrics.render().contains(STALLED));
