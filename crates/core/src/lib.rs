@@ -26,6 +26,6 @@ pub use ids::{
 };
 pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
-pub use policy::{Backoff, FailurePolicy, SubscriptionType};
+pub use policy::{Backoff, FailurePolicy, PolicySource, PolicySources, SubscriptionType};
 pub use position::Position;
 pub use retention::Retention;

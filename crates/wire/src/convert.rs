@@ -187,6 +187,37 @@ pub fn to_control_failure_policy(policy: &FailurePolicy) -> control::FailurePoli
     }
 }
 
+/// The failure policy that a broker told `danube ctl`.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for a word that this version does not know, or a
+/// bad topic name.
+pub fn control_failure_policy(wire: &control::FailurePolicy) -> Result<FailurePolicy, Fault> {
+    let word = |what: &str, word: &str| {
+        Fault::invalid(format!("unknown {what} `{word}`; this version does not know that word"))
+    };
+    let backoff_strategy = match wire.backoff_strategy.as_str() {
+        "fixed" => Backoff::Fixed,
+        "exponential" => Backoff::Exponential,
+        other => return Err(word("backoff strategy", other)),
+    };
+    let known =
+        [PoisonPolicy::None, PoisonPolicy::DeadLetter, PoisonPolicy::Block, PoisonPolicy::Drop];
+    let poison_policy = known
+        .into_iter()
+        .find(|known| known.as_str() == wire.poison_policy)
+        .ok_or_else(|| word("poison policy", &wire.poison_policy))?;
+    Ok(FailurePolicy {
+        max_redelivery_count: wire.max_redelivery_count,
+        ack_timeout_ms: wire.ack_timeout_ms,
+        base_redelivery_delay_ms: wire.base_redelivery_delay_ms,
+        max_redelivery_delay_ms: wire.max_redelivery_delay_ms,
+        backoff_strategy,
+        dead_letter_topic: wire.dead_letter_topic.as_deref().map(TopicName::parse).transpose()?,
+        poison_policy,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,10 +254,9 @@ mod tests {
             let policy = intent.expand(&jobs).failure_policy(&jobs).expect("reliable");
             let wire = to_admin_failure_policy(&policy).expect("has a word");
             assert_eq!(failure_policy(&wire), Ok(policy.clone()));
-            assert_eq!(
-                to_control_failure_policy(&policy).poison_policy,
-                policy.poison_policy.as_str()
-            );
+            let wire = to_control_failure_policy(&policy);
+            assert_eq!(wire.poison_policy, policy.poison_policy.as_str());
+            assert_eq!(control_failure_policy(&wire), Ok(policy));
         }
     }
 

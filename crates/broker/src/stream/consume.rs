@@ -12,13 +12,17 @@ use crate::context::Context;
 use crate::rpc::attach;
 use crate::scan;
 use crate::topic::{
-    OpenedStream, QueueReader, Settlement, SettlementOutcome, Subscribe, Terms, TopicHandle, Wire,
+    Claim, OpenedStream, Outcome, QueueReader, Subscribe, Terms, TopicHandle, Verdict, Wire,
 };
 use danube_core::name::ConsumerName;
+use danube_core::subscription::AttemptId;
 use danube_core::{ConsumerId, Fault, Offset, Position, SubscriptionName, TopicName};
 use danube_wire::convert;
+use danube_wire::limit::cut_reason;
 use danube_wire::proto::stream as proto;
 use danube_wire::stream::{ConsumeRequest, ConsumeResponse, Delivered};
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
 use parking_lot::Mutex;
 use std::mem;
 use std::pin::Pin;
@@ -32,9 +36,7 @@ const RESPONSE_LEN_MAX: usize = 512;
 /// Bytes after which a response takes no further delivery.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;
 /// Settlements that may wait for their answer; the stream is not read further meanwhile.
-const SETTLEMENTS_MAX: u64 = 256;
-/// Ranges of one request.
-const RANGES_MAX: usize = 10_000;
+const SETTLEMENTS_MAX: usize = 256;
 
 /// Starts to serve a stream; the deliveries are its other half.
 pub(super) fn serve(context: Arc<Context>, mut incoming: Streaming<ConsumeRequest>) -> Deliveries {
@@ -101,13 +103,9 @@ struct LinkState {
     ready: proto::ConsumeResponse,
     messages: u64,
     bytes: u64,
-    /// Settlements that are not answered.
-    under_way: u64,
     is_ended: bool,
     status: Option<Status>,
     waker: Option<Waker>,
-    /// Wakes the reading half when a settlement is answered.
-    answered: Arc<tokio::sync::Notify>,
 }
 
 impl Link {
@@ -275,97 +273,97 @@ async fn start(
 impl Consumer<'_> {
     /// Reads until the client closes.
     async fn run(self, incoming: &mut Streaming<ConsumeRequest>) -> Result<(), End> {
-        while let Some(request) = incoming.message().await? {
-            if request.subscribe.is_some() {
-                return Err(End::breach("only the first request of a stream has `subscribe`"));
-            }
-            if let Some(credit) = request.credit {
-                self.link.tell(|state| state.add_credit(credit));
-            }
-            let is_closing = request.close;
-            self.settle(request).await?;
-            if is_closing {
-                self.answered(0).await;
-                return Ok(());
+        // Answered in the order in which they were asked.
+        let mut settling = FuturesOrdered::new();
+        loop {
+            tokio::select! {
+                Some(settled) = settling.next() => self.tell(settled),
+                request = incoming.message(), if settling.len() < SETTLEMENTS_MAX => {
+                    // Without a goodbye, what the consumer holds counts as delivered.
+                    let request = request?.ok_or_else(|| {
+                        End::Status(Status::cancelled("the stream ended without `close`"))
+                    })?;
+                    if request.subscribe.is_some() {
+                        let what = "only the first request of a stream has `subscribe`";
+                        return Err(End::breach(what));
+                    }
+                    if let Some(credit) = request.credit {
+                        self.link.tell(|state| state.add_credit(credit));
+                    }
+                    let is_closing = request.close;
+                    settling.push_back(self.settle(request));
+                    if is_closing {
+                        break;
+                    }
+                }
             }
         }
-        // Without a goodbye: what it holds counts as delivered.
-        Err(End::Status(Status::cancelled("the client ended the stream without `close`")))
-    }
-
-    async fn settle(&self, request: ConsumeRequest) -> Result<(), End> {
-        let ConsumeRequest { id, acks, nacks, extensions, .. } = request;
-        if acks.is_empty() && nacks.is_empty() && extensions.is_empty() {
-            if id > 0 {
-                let settled = proto::Settled { id, ..Default::default() };
-                self.link.tell(|state| state.ready.settled.push(settled));
-            }
-            return Ok(());
+        while let Some(settled) = settling.next().await {
+            self.tell(settled);
         }
-        if acks.len() + nacks.len() + extensions.len() > RANGES_MAX {
-            return Err(End::breach(format!("a request has at most {RANGES_MAX} ranges")));
-        }
-        self.answered(SETTLEMENTS_MAX - 1).await;
-        self.link.state.lock().under_way += 1;
-        let answer = Answer { link: Arc::clone(self.link), id, outcome: None };
-        self.topic
-            .settle_deliveries(Settlement {
-                subscription: self.subscription.clone(),
-                consumer: self.id,
-                acks,
-                nacks,
-                extensions,
-                done: Box::new(move |result| answer.tell(result)),
-            })
-            .await;
         Ok(())
     }
 
-    /// Waits until at most `left` settlements are not answered.
-    async fn answered(&self, left: u64) {
-        loop {
-            let answered = {
-                let state = self.link.state.lock();
-                if state.under_way <= left {
-                    return;
-                }
-                Arc::clone(&state.answered).notified_owned()
-            };
-            answered.await;
+    fn tell(&self, settled: proto::Settled) {
+        let proto::Settled { id, stale, extended, failure } = &settled;
+        if *id > 0 || !stale.is_empty() || !extended.is_empty() || !failure.is_empty() {
+            self.link.tell(|state| state.ready.settled.push(settled));
         }
     }
-}
 
-/// The answer to one settlement; it is given even when the topic stops before it.
-struct Answer {
-    link: Arc<Link>,
-    id: u64,
-    outcome: Option<Result<SettlementOutcome, Fault>>,
-}
-
-impl Answer {
-    fn tell(mut self, outcome: Result<SettlementOutcome, Fault>) {
-        self.outcome = Some(outcome);
+    async fn settle(&self, request: ConsumeRequest) -> proto::Settled {
+        let mut settled = proto::Settled { id: request.id, ..Default::default() };
+        let (ranges, claims) = claims(request, self.id);
+        if claims.is_empty() {
+            return settled;
+        }
+        match self.topic.settle(self.subscription.clone(), claims).await {
+            Ok(outcomes) => {
+                for (range, outcome) in ranges.into_iter().zip(outcomes) {
+                    add(&mut settled, range, outcome);
+                }
+            }
+            Err(fault) => settled.failure = fault.message,
+        }
+        settled
     }
 }
 
-impl Drop for Answer {
-    fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            Err(Fault::retry("the topic stopped before it was journaled; subscribe again"))
-        });
-        let (outcome, failure) = match outcome {
-            Ok(outcome) => (outcome, String::new()),
-            Err(fault) => (SettlementOutcome::default(), fault.message),
-        };
-        let SettlementOutcome { stale, extended } = outcome;
-        let id = self.id;
-        self.link.tell(|state| {
-            state.under_way -= 1;
-            state.answered.notify_one();
-            if id > 0 || !stale.is_empty() || !extended.is_empty() || !failure.is_empty() {
-                state.ready.settled.push(proto::Settled { id, stale, extended, failure });
+/// What a request claims, with the range of each claim.
+fn claims(request: ConsumeRequest, consumer: ConsumerId) -> (Vec<proto::Range>, Vec<Claim>) {
+    let acks = request.acks.into_iter().map(|range| (range, Verdict::Ack));
+    let nacks = request.nacks.into_iter().filter_map(|nack| {
+        let delay_ms = (nack.delay_ms > 0).then_some(nack.delay_ms);
+        let reason = Some(cut_reason(&nack.reason).to_owned()).filter(|text| !text.is_empty());
+        Some((nack.range?, Verdict::Nack { delay_ms, reason }))
+    });
+    let extensions = request.extensions.into_iter().filter_map(|extension| {
+        Some((extension.range?, Verdict::Extend { by_ms: extension.by_ms }))
+    });
+    let claim = |(range, verdict): (proto::Range, Verdict)| {
+        let first = Offset(range.first);
+        let number = range.attempt;
+        let attempt = Some(AttemptId { number, consumer, epoch: range.epoch });
+        let end = first.plus(range.count.into());
+        (range, Claim { first, end, attempt, verdict })
+    };
+    acks.chain(nacks).chain(extensions).map(claim).unzip()
+}
+
+/// Adds what became of the claim of `range`.
+fn add(settled: &mut proto::Settled, range: proto::Range, outcome: Outcome) {
+    for offset in outcome.stale {
+        match settled.stale.last_mut() {
+            Some(last)
+                if last.first + u64::from(last.count) == offset.0
+                    && (last.attempt, last.epoch) == (range.attempt, range.epoch) =>
+            {
+                last.count += 1;
             }
-        });
+            _ => settled.stale.push(proto::Range { first: offset.0, count: 1, ..range }),
+        }
+    }
+    if let Some(by_ms) = outcome.held_ms {
+        settled.extended.push(proto::Extension { range: Some(range), by_ms });
     }
 }

@@ -7,12 +7,10 @@
 //! Law: no method waits. A method that starts something slow hears of it later through
 //! [`Dispatch::advance`].
 
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
-use super::message::{
-    OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Settlement, Subscribe,
-};
+use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::Wire;
-use danube_core::subscription::Event;
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
     catalog,
@@ -85,16 +83,13 @@ pub(super) trait Dispatch: Send {
         wire: Wire,
     ) -> Result<OpenedStream, Fault>;
 
-    /// Takes what a consumer of the native wire says of its deliveries.
-    fn settle_deliveries(&mut self, now: Tick, settlement: Settlement);
-
-    /// Takes an ack or nack.
+    /// Takes in what a client says of messages that it was given.
     fn settle(
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     );
 
     /// Applies a new failure policy.

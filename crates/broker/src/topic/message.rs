@@ -1,5 +1,9 @@
 //! What a topic's actor can be asked: a closed list.
+//!
+//! Law: a message is small, for a mailbox has room for some before any is sent, and there are
+//! thousands of mailboxes; what is large is boxed.
 
+use super::claim::{Claim, Outcome};
 use super::describe::TopicDescription;
 use super::stream::{QueueReader, Wire};
 use bytes::Bytes;
@@ -11,7 +15,6 @@ use danube_core::{
 };
 use danube_store::{Appended, RecordBatch};
 use danube_wire::delivery::Envelope;
-use danube_wire::proto::stream as proto;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -73,26 +76,6 @@ pub(crate) struct OpenedProducer {
     pub(crate) opened: Opened,
 }
 
-/// Acks, nacks and extensions of one consumer of the native wire.
-pub(crate) struct Settlement {
-    pub(crate) subscription: SubscriptionName,
-    pub(crate) consumer: ConsumerId,
-    pub(crate) acks: Vec<proto::Range>,
-    pub(crate) nacks: Vec<proto::Nack>,
-    pub(crate) extensions: Vec<proto::Extension>,
-    /// Called once, when what took effect is journaled.
-    pub(crate) done: Box<dyn FnOnce(Result<SettlementOutcome, Fault>) + Send>,
-}
-
-/// What a settlement could not do, and what it granted.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct SettlementOutcome {
-    /// Deliveries that the consumer does not hold any more.
-    pub(crate) stale: Vec<proto::Range>,
-    /// How long it may hold others.
-    pub(crate) extended: Vec<proto::Extension>,
-}
-
 /// A consumer's queue, just opened.
 pub(crate) struct OpenedStream {
     pub(crate) reader: QueueReader,
@@ -136,7 +119,7 @@ pub(crate) enum Message {
         mode: AccessMode,
         reply: Reply<ProducerId>,
     },
-    Publish(Publish),
+    Publish(Box<Publish>),
     /// Attach a producer that numbers its messages, and fence its earlier streams.
     OpenProducer {
         name: ProducerName,
@@ -144,16 +127,15 @@ pub(crate) enum Message {
         reply: Reply<OpenedProducer>,
     },
     PublishBatch(Box<PublishBatch>),
-    Settle(Box<Settlement>),
     /// May this consumer attach, and where would a new subscription start?
     Admit {
-        wish: Subscribe,
+        wish: Box<Subscribe>,
         reply: Reply<Offset>,
     },
     /// Attach it, now that the catalog knows `record`.
     Attach {
-        wish: Subscribe,
-        record: catalog::Subscription,
+        wish: Box<Subscribe>,
+        record: Box<catalog::Subscription>,
         reply: Reply<ConsumerId>,
     },
     /// Open the stream of an attached consumer.
@@ -162,17 +144,11 @@ pub(crate) enum Message {
         wire: Wire,
         reply: Reply<OpenedStream>,
     },
-    Ack {
+    /// A client says what has become of messages; the reply comes when that is journaled.
+    Settle {
         subscription: SubscriptionName,
-        offset: Offset,
-        reply: Reply<()>,
-    },
-    Nack {
-        subscription: SubscriptionName,
-        offset: Offset,
-        delay_ms: Option<u64>,
-        reason: Option<String>,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     },
     /// Does the topic know this consumer? Refused with `NotFound` if not.
     ConsumerHealth {
@@ -187,7 +163,7 @@ pub(crate) enum Message {
     /// The catalog has a new failure policy for this subscription.
     PolicyChanged {
         subscription: SubscriptionName,
-        policy: FailurePolicy,
+        policy: Box<FailurePolicy>,
     },
     /// The catalog has another window for this subscription.
     WindowChanged {
@@ -213,3 +189,6 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Stopped>,
     },
 }
+
+// Room for 32 messages is made with each mailbox.
+const _: () = assert!(size_of::<Message>() <= 64);

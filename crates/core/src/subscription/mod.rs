@@ -46,7 +46,7 @@ pub use members::{Members, Pick, Refusal};
 pub use on_nack::REASON_LEN_MAX;
 pub use progress::{Attempts, Progress, ProgressRecord, Step};
 pub use stall::LATE_MS;
-pub use why::{Stats, Why};
+pub use why::{Owed, Stats, Why};
 
 use crate::ids::{ConsumerId, Offset, Tick};
 use crate::policy::{FailurePolicy, SubscriptionType};
@@ -282,6 +282,9 @@ impl Subscription {
         self.put(id, State::Queued { stream: number, ticket });
         if let Some(stream) = self.streams.get_mut(number) {
             stream.push(id, ticket);
+            if !stream.has_room() {
+                self.gate.room_changed(number, false);
+            }
         }
         let slot = self.slots.get(id);
         let (offset, attempt) = (slot.offset, slot.attempts.saturating_add(1));

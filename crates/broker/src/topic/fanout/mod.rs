@@ -8,18 +8,17 @@ mod subscription;
 pub(crate) use offsets::VolatileOffsets;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{
-    BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Settlement,
-    SettlementOutcome, Subscribe,
+    BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe,
 };
 use super::stream::{Signals, Wire};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use bytes::Bytes;
 use danube_core::sequence::Opened;
-use danube_core::subscription::Event;
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
     catalog,
@@ -159,13 +158,14 @@ impl Dispatch for FanoutTopic {
     }
 
     /// Accepted without effect: nothing is kept that could be settled.
-    fn settle_deliveries(&mut self, _: Tick, settlement: Settlement) {
-        (settlement.done)(Ok(SettlementOutcome::default()));
-    }
-
-    /// As the above.
-    fn settle(&mut self, _: Tick, _: &SubscriptionName, _: Event, reply: Reply<()>) {
-        let _ = reply.send(Ok(()));
+    fn settle(
+        &mut self,
+        _: Tick,
+        _: &SubscriptionName,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
+    ) {
+        let _ = reply.send(Ok(vec![Outcome::default(); claims.len()]));
     }
 
     /// The catalog refuses a failure policy where nothing can fail.

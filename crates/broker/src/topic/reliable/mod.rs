@@ -5,17 +5,16 @@
 mod dead_letter;
 mod progress;
 mod publish;
-mod settle;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome, Waiting};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
-use super::message::{
-    OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Settlement, Subscribe,
-};
+use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::{Signals, Wire};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -25,7 +24,7 @@ use danube_core::{
     SubscriptionName, SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
-use progress::{ProgressJournal, Waiter};
+use progress::ProgressJournal;
 use publish::Publishes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -209,7 +208,9 @@ impl ReliableTopic {
         let next = self.log.bounds().next;
         if next > self.tail {
             self.tail = next;
-            self.with_each(now, |known, turn| known.step(turn, Event::Tail { next }));
+            self.with_each(now, |known, turn| {
+                known.step(turn, Event::Tail { next });
+            });
         }
     }
 
@@ -310,28 +311,18 @@ impl Dispatch for ReliableTopic {
         opened.ok_or_else(|| self.topic.no_subscription(subscription))
     }
 
-    fn settle_deliveries(&mut self, now: Tick, settlement: Settlement) {
-        let name = settlement.subscription.clone();
-        let settled = self.with(now, &name, |known, turn| settle::settle(known, turn, &settlement));
-        match settled {
-            Some(outcome) => {
-                self.progress.settled.push(Waiter::Settlement(Box::new(move |result| {
-                    (settlement.done)(result.map(|()| outcome))
-                })))
-            }
-            None => (settlement.done)(Err(self.topic.no_subscription(&name))),
-        }
-    }
-
     fn settle(
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     ) {
-        match self.with(now, subscription, |known, turn| known.step(turn, event)) {
-            Some(()) => self.progress.settled.push(Waiter::Call(reply)),
+        let outcomes = self.with(now, subscription, |known, turn| {
+            claims.iter().map(|claim| known.settle(turn, claim)).collect()
+        });
+        match outcomes {
+            Some(outcomes) => self.progress.waiting.push(Waiting::Claimed(reply, outcomes)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -355,7 +346,7 @@ impl Dispatch for ReliableTopic {
     ) -> Option<Offset> {
         let old = self.with(now, subscription, |known, turn| known.seek(turn, to));
         match old {
-            Some(_) => self.progress.settled.push(Waiter::Call(reply)),
+            Some(_) => self.progress.waiting.push(Waiting::Moved(reply)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -384,6 +375,7 @@ impl Dispatch for ReliableTopic {
         while let Ok(completion) = self.completed.try_recv() {
             self.on_completion(now, completion);
         }
+        self.with_each(now, |known, turn| known.watch(turn));
         Vec::new()
     }
 

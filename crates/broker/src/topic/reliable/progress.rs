@@ -8,7 +8,7 @@
 //! topic's durability promises.
 
 use super::super::TopicIdentity;
-use super::super::message::Reply;
+use super::super::claim::Waiting;
 use super::publish::append_fault;
 use super::{Completion, Completions};
 use danube_core::subscription::ProgressRecord;
@@ -30,30 +30,12 @@ enum Journaled {
     Restating,
 }
 
-/// Somebody who waits for progress to be safe.
-pub(super) enum Waiter {
-    /// A call of the compatible wire.
-    Call(Reply<()>),
-    /// A settlement of the native wire.
-    Settlement(Box<dyn FnOnce(Result<(), Fault>) + Send>),
-}
-
-impl Waiter {
-    fn tell(self, result: Result<(), Fault>) {
-        match self {
-            // A client that went away does not want the answer.
-            Waiter::Call(reply) => drop(reply.send(result)),
-            Waiter::Settlement(done) => done(result),
-        }
-    }
-}
-
 /// Collects a turn's progress and journals it.
 #[derive(Default)]
 pub(super) struct ProgressJournal {
     pub(super) steps: Vec<ProgressRecord>,
     /// Who waits for these steps to be safe.
-    pub(super) settled: Vec<Waiter>,
+    pub(super) waiting: Vec<Waiting>,
     journaled: Journaled,
 }
 
@@ -67,12 +49,14 @@ impl ProgressJournal {
         completions: &Completions,
         restate: impl FnOnce() -> Vec<ProgressRecord>,
     ) {
-        let (steps, settled) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.settled));
+        let (steps, waiting) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.waiting));
         if let Journaled::Yes = self.journaled {
-            return record(topic, log, completions, steps, settled);
+            return record(topic, log, completions, steps, waiting);
         }
         // The restatement carries these steps as well.
-        settled.into_iter().for_each(|waiter| waiter.tell(Err(lost(topic))));
+        for waiting in waiting {
+            waiting.answer(Err(lost(topic)));
+        }
         let due = matches!(self.journaled, Journaled::RestateAt(tick) if tick <= now);
         // Steps taken while a restatement is on its way are not in it: state it all once more.
         if !due {
@@ -118,11 +102,10 @@ fn record(
     log: &TopicLog,
     completions: &Completions,
     steps: Vec<ProgressRecord>,
-    settled: Vec<Waiter>,
+    waiting: Vec<Waiting>,
 ) {
     if steps.is_empty() {
-        settled.into_iter().for_each(|waiter| waiter.tell(Ok(())));
-        return;
+        return waiting.into_iter().for_each(|waiting| waiting.answer(Ok(())));
     }
     let (topic, completions) = (Arc::clone(topic), completions.clone());
     let sync = topic.wal_sync_mode;
@@ -131,7 +114,7 @@ fn record(
         if answer.is_err() {
             completions.send(Completion::ProgressLost);
         }
-        settled.into_iter().for_each(|waiter| waiter.tell(answer.clone()));
+        waiting.into_iter().for_each(|waiting| waiting.answer(answer.clone()));
     });
 }
 

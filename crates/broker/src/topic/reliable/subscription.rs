@@ -5,9 +5,11 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
+use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::watch::Watch;
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
@@ -64,6 +66,7 @@ pub(super) struct ReliableSubscription {
     pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
+    watch: Watch,
     metrics: SubscriptionMetrics,
 }
 
@@ -99,6 +102,7 @@ impl ReliableSubscription {
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
+            watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
         }
     }
@@ -200,6 +204,15 @@ impl ReliableSubscription {
         }
     }
 
+    /// Takes in what a client says of messages that it was given.
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
+        let mut outcome = Outcome::default();
+        for (offset, event) in claim.events() {
+            outcome.add(offset, self.step(turn, event));
+        }
+        outcome
+    }
+
     fn stream(&self, key: StreamKey) -> Option<&ConsumerQueue> {
         self.streams.get(&key.consumer).filter(|queue| queue.generation() == key.generation)
     }
@@ -272,7 +285,9 @@ impl ReliableSubscription {
         result: Result<(), Fault>,
     ) {
         match result {
-            Ok(()) => self.step(turn, Event::DeadLettered { offset }),
+            Ok(()) => {
+                self.step(turn, Event::DeadLettered { offset });
+            }
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
                 self.suspects.insert(offset);
@@ -308,7 +323,17 @@ impl ReliableSubscription {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Tick> {
-        self.engine.next_deadline().into_iter().chain(self.absent.values().copied()).min()
+        let watch = self.watch.next_deadline(self.engine.overdue_at());
+        let own = self.engine.next_deadline().into_iter().chain(watch);
+        own.chain(self.absent.values().copied()).min()
+    }
+
+    /// Looks whether it stands still without a reason that anybody could remove; tells if so.
+    pub(super) fn watch(&mut self, turn: &Turn<'_>) {
+        let Some(alarm) = self.watch.look(turn.now, self.engine.stall(turn.now)) else { return };
+        let stats = self.engine.stats(turn.now);
+        self.metrics.stalled();
+        tracing::error!(topic = %turn.topic.name, subscription = %self.name, ?stats, for_ms = alarm.for_ms, "{alarm}");
     }
 
     pub(super) fn on_deadline(&mut self, turn: &mut Turn<'_>) {
@@ -367,12 +392,7 @@ impl ReliableSubscription {
     }
 
     /// Takes one step and performs what it decides.
-    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) {
-        self.ask(turn, event);
-    }
-
-    /// The same for an event whose answer matters.
-    pub(super) fn ask(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
+    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
         let answer = self.engine.step(turn.now, event, &mut effects);
         for effect in effects.drain(..) {
