@@ -10,6 +10,8 @@
 mod consume;
 mod publish;
 mod refusal;
+#[cfg(test)]
+mod tests;
 
 use crate::context::Context;
 use danube_wire::stream::server::Stream;
