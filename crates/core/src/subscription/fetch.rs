@@ -183,10 +183,12 @@ impl Subscription {
 
     /// Passes over offsets that the log does not have: the cursor must not wait for them.
     fn skip(&mut self, first: Offset, end: Offset, out: &mut Vec<Effect>) {
-        let first = self.progress.first_unfinished(first);
-        if first < end {
-            out.push(Effect::Note(Note::Gap { first, end }));
-            self.finish_range(first, end, out);
+        let mut first = self.progress.first_unfinished(first);
+        while first < end {
+            let gap_end = self.progress.unfinished_end(first, end);
+            out.push(Effect::Note(Note::Gap { first, end: gap_end }));
+            self.finish_range(first, gap_end, out);
+            first = self.progress.first_unfinished(gap_end);
         }
     }
 }

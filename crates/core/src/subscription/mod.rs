@@ -132,7 +132,7 @@ pub struct Subscription {
     epoch: u32,
     /// When the first step was taken: waits of before go on from here.
     loaded: Option<Tick>,
-    /// Below this, a message may have been out when the broker last died.
+    /// Below this, a message may have been out when the broker last died; 0 after a seek.
     suspect_end: Offset,
     /// Tickets given to queued messages.
     tickets: u64,

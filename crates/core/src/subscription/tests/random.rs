@@ -46,8 +46,10 @@ struct World {
     finished: BTreeSet<u64>,
     /// Deliveries that count.
     attempts: BTreeMap<Offset, u32>,
-    /// Somebody may have it: given out since the last seek or restart, or failed before.
+    /// Somebody may have it: given out since the last seek, or held when the broker died.
     known: BTreeSet<Offset>,
+    /// Given out since the last seek or restart, or failed before.
+    given: BTreeSet<Offset>,
     /// Highest first delivery since the last seek or restart.
     newest: Option<Offset>,
     out: BTreeMap<Offset, Out>,
@@ -70,6 +72,7 @@ impl World {
             finished: BTreeSet::new(),
             attempts: BTreeMap::new(),
             known: BTreeSet::new(),
+            given: BTreeSet::new(),
             newest: None,
             out: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -343,6 +346,7 @@ impl World {
         self.finished = (0..cursor.0).collect();
         self.attempts.clear();
         self.known.clear();
+        self.given.clear();
         self.newest = None;
         self.out.clear();
         self.copies.clear();
@@ -360,12 +364,16 @@ impl World {
         for (offset, attempts) in progress.failures() {
             self.attempts.insert(offset, attempts.count);
             self.known.insert(offset);
+            self.given.insert(offset);
         }
         self.streams.clear();
         self.bodies.clear();
         self.fetch = None;
         self.progress = progress.clone();
         let config = self.subscription.config().clone();
+        // As many as were held at a time may have been out.
+        let open = (0..self.tail().0).filter(|offset| !self.finished.contains(offset));
+        self.known.extend(open.take(config.lookahead_max as usize).map(Offset));
         self.subscription = Subscription::new(config, progress, self.tail());
     }
 
@@ -464,7 +472,8 @@ impl World {
         let stream = self.streams.get_mut(&consumer).expect("deliveries go to open streams");
         assert!(stream.queue.len() < stream.size, "no room");
         stream.queue.push_back((offset, true));
-        let is_first = self.known.insert(offset);
+        self.known.insert(offset);
+        let is_first = self.given.insert(offset);
         if self.kind() == SubscriptionType::KeyShared {
             let key = &self.log[offset.0 as usize];
             for earlier in self.progress.cursor().0..offset.0 {
