@@ -297,6 +297,11 @@ impl SubscriptionMetrics {
         self.bytes_out.inc_by(bytes as u64);
     }
 
+    pub(crate) fn delivered_batch(&self, count: usize, bytes: usize) {
+        self.messages_out.inc_by(count as u64);
+        self.bytes_out.inc_by(bytes as u64);
+    }
+
     pub(crate) fn dropped(&self, count: u64) {
         self.dropped.inc_by(count);
     }

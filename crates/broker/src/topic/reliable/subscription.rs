@@ -258,13 +258,16 @@ impl ReliableSubscription {
                 return None;
             }
         };
+        // Only KeyShared asks for the key, and making one costs an allocation per message.
+        let (by_key, no_key) = (self.kind == SubscriptionType::KeyShared, Arc::from(""));
         let mut items = Vec::with_capacity(batch.records.len());
         let mut bodies = Vec::with_capacity(batch.records.len());
         for (offset, bytes) in batch.records {
             match Record::parse(bytes) {
                 Ok(record) => {
                     let len = u32::try_from(record.bytes().len()).unwrap_or(u32::MAX);
-                    items.push(Item { offset, key: record.key(), len });
+                    let key = if by_key { record.key().into() } else { Arc::clone(&no_key) };
+                    items.push(Item { offset, key, len });
                     bodies.push((offset, record));
                 }
                 // The checksum held, so this is a record of a version we do not know.
