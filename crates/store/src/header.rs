@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the file header; the first frame begins here.
 pub(crate) const FILE_HEADER_LEN: usize = 64;
 /// Format version that this code writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"DANUBEJL";
 
 /// What a journal file says about itself.
@@ -25,6 +25,9 @@ pub(crate) struct FileHeader {
     /// The newest checkpoint when it was begun; 0 when there was none. Without one that is at
     /// least as new, earlier journal files may be missing.
     pub checkpoint: u64,
+    /// Topic of the frame before that one, so that the last frame of the file before has a witness;
+    /// [`NO_TOPIC`](crate::frame::NO_TOPIC) if there was none.
+    pub previous: u32,
     /// Which running of the machine wrote it; zeros when that is not known.
     pub boot: [u8; 16],
 }
@@ -38,6 +41,7 @@ impl FileHeader {
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.start_lsn.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.previous.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.checkpoint.to_le_bytes());
         bytes[48..].copy_from_slice(&self.boot);
         let crc = crc32c::crc32c(&bytes[12..]);
@@ -55,6 +59,7 @@ impl FileHeader {
             sequence: u64_at(16),
             start_lsn: u64_at(24),
             incarnation: u32_at(32),
+            previous: u32_at(36),
             checkpoint: u64_at(40),
             boot: bytes[48..].try_into().expect("16 bytes"),
         })
@@ -120,6 +125,7 @@ mod tests {
             incarnation: 3,
             start_lsn: 77,
             checkpoint: 5,
+            previous: 8,
             boot: [6; 16],
         };
         let bytes = header.encode();

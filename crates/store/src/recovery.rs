@@ -53,6 +53,8 @@ pub(crate) struct Recovered {
     pub generation: u64,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
+    /// Where frames are missing of topics that are not all known.
+    pub unknown: Option<Damage>,
     /// The newest journal file, if only the kernel may have some of it.
     pub unsecured: Option<Unsecured>,
 }
@@ -272,6 +274,7 @@ impl Recovery<'_> {
         self.bounded = header.is_some();
         let start_lsn = header.map_or(0, |header| header.start_lsn);
         self.found.files.insert(*sequence, start_lsn);
+        let counts = files[at..].iter().filter_map(|file| file.header).map(|it| it.start_lsn).min();
         if let Some(before) = before {
             self.pass_over(before.header, header.map(|header| (header.incarnation, header.boot)));
             if before.sequence.saturating_add(1) != *sequence {
@@ -281,6 +284,14 @@ impl Recovery<'_> {
         if header.is_none() {
             tracing::warn!(path = %path.display(), "a journal file's header is damaged");
         } else if self.expected.is_none() && self.hole.is_none() {
+            self.expected = Some(start_lsn);
+        } else if let (Some(header), Some(expected)) = (header, self.expected)
+            && counts == Some(start_lsn)
+            && expected < start_lsn
+        {
+            // Everything before it was durable when it was begun.
+            let hole = self.hole.take().unwrap_or(Place { file: *sequence, position: 0 });
+            self.lack(start_lsn - expected, header.previous, hole);
             self.expected = Some(start_lsn);
         }
     }
@@ -341,14 +352,7 @@ impl Recovery<'_> {
             None => 0,
         };
         let hole = self.hole.take().unwrap_or(place);
-        if missing > 0 {
-            if header.previous != NO_TOPIC {
-                self.stop(TopicId(header.previous), hole, "a frame of it cannot be read");
-            }
-            if missing > 1 {
-                self.suspect(hole);
-            }
-        }
+        self.lack(missing, header.previous, hole);
         self.marked = header.kind == FrameKind::Mark;
         // A mark takes no number, so that nothing is missing where one is lost.
         self.expected = Some(header.lsn.saturating_add(u64::from(!self.marked)));
@@ -357,15 +361,32 @@ impl Recovery<'_> {
         }
     }
 
+    /// Frames are missing at `hole`, the last of them of topic `previous`.
+    fn lack(&mut self, missing: u64, previous: u32, hole: Place) {
+        if missing > 0 && previous != NO_TOPIC {
+            self.stop(TopicId(previous), hole, "a frame of it cannot be read");
+        }
+        if missing > 1 || (missing > 0 && previous == NO_TOPIC) {
+            self.suspect(hole);
+        }
+    }
+
+    /// Frames of any topic may be missing at `hole`.
     fn suspect(&mut self, hole: Place) {
+        let damage = self.damage(NO_TOPIC, hole, "frames are missing, nobody knows whose");
+        self.found.unknown.get_or_insert(damage);
         for topic in self.found.topics.keys() {
             self.suspects.entry(*topic).or_insert(hole);
         }
     }
 
-    fn stop(&mut self, topic: TopicId, place: Place, what: &str) {
+    fn damage(&self, topic: u32, place: Place, what: &str) -> Damage {
         let file = journal_path(self.dir, place.file);
-        let damage = Damage { topic, file, position: place.position, what: what.to_owned() };
+        Damage { topic: TopicId(topic), file, position: place.position, what: what.to_owned() }
+    }
+
+    fn stop(&mut self, topic: TopicId, place: Place, what: &str) {
+        let damage = self.damage(topic.0, place, what);
         let state = self.found.topics.entry(topic).or_default();
         // Told once the catalog has said which topics still exist.
         state.damage.get_or_insert(damage);

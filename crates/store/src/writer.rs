@@ -13,7 +13,7 @@ use crate::cache::TailCache;
 use crate::error::{AppendError, CloseError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
-use crate::journal::Journal;
+use crate::journal::{Journal, Tip};
 use crate::rewrite::{Content, Kept};
 use crate::room::Claim;
 use crate::shared::{Command, Done, Shared, Work, Write, answer};
@@ -141,6 +141,10 @@ impl Writer {
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
             let synced = self.journal.flush(self.next_lsn);
+            if synced.is_err() && self.journal.is_unsafe() {
+                // At once, so that nobody reads what the kernel may have dropped.
+                let _ = self.journal.flush(self.next_lsn);
+            }
             self.promised = if synced.is_ok() { 0 } else { self.promised };
             let answers = synced.map(|()| self.next_lsn);
             syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
@@ -174,13 +178,17 @@ impl Writer {
         Ok(())
     }
 
+    fn tip(&self) -> Tip {
+        Tip { lsn: self.next_lsn, topic: self.last_topic }
+    }
+
     /// Refuses what there is no room for: large appends first, progress last.
     fn fit(&mut self, sorted: &mut Sorted) {
         for claim in Claim::ALL {
             if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
                 continue;
             }
-            let reserved = self.journal.reserve(sorted.bytes(), claim, self.next_lsn);
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.tip());
             let Err(error) = reserved else { continue };
             let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
             let mut room = self.journal.room(claim).saturating_sub(others);
@@ -198,7 +206,7 @@ impl Writer {
 
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
-        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.next_lsn));
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.tip()));
         if let Err(error) = ready {
             sorted.refuse_if(&error, |_| true);
             return self.failed();

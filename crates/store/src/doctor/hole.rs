@@ -221,6 +221,9 @@ impl Search<'_> {
         if let (Some(lsn), Some(end)) = (self.expected, end_lsn) {
             hole.missing = end - lsn;
             self.expected = Some(end);
+            let next = files.get(at + 1).and_then(|file| file.header);
+            let witness = next.filter(|next| next.start_lsn == end && next.previous != NO_TOPIC);
+            hole.topic = witness.filter(|_| hole.missing == 1).map(|it| TopicId(it.previous));
         }
         self.holes.push(hole);
         Ok(())

@@ -323,6 +323,11 @@ impl History {
             })?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
+                if flipped && store.lost_progress().is_some() {
+                    // It was told that some may be lost.
+                    topic.oracle.trusts_progress(since, subscription, &now);
+                    continue;
+                }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
             topic.since = Crash::Close;
