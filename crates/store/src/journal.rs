@@ -8,7 +8,7 @@
 
 use crate::disk::DiskFile;
 use crate::error::{AppendError, CloseError};
-use crate::frame::{FRAME_HEADER_LEN, NO_TOPIC};
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
 use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_new_path};
 use crate::rewrite::{Kept, Moved, copy_frames};
@@ -31,6 +31,21 @@ pub(crate) struct Tip {
     pub lsn: u64,
     /// Topic of the last one that counts.
     pub topic: u32,
+    /// Whether that one has extras.
+    pub extras: bool,
+}
+
+impl Tip {
+    /// What it was when this frame was the next one.
+    fn before(header: &FrameHeader) -> Tip {
+        Tip { lsn: header.lsn, topic: header.previous, extras: header.previous_extras }
+    }
+}
+
+impl Default for Tip {
+    fn default() -> Tip {
+        Tip { lsn: 0, topic: NO_TOPIC, extras: false }
+    }
 }
 
 /// Where frames are appended.
@@ -238,6 +253,7 @@ impl Journal {
             incarnation: options.incarnation.0,
             start_lsn: tip.lsn,
             previous: tip.topic,
+            previous_extras: tip.extras,
             checkpoint: self.shared.counters.checkpoint.load(Relaxed),
             boot: disk.boot_id().unwrap_or_default(),
         };
@@ -306,9 +322,8 @@ impl Journal {
     /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
     /// the old files are what a restart reads.
     fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
-        let first = self.kept.first();
-        let topic = first.map_or(NO_TOPIC, |kept| kept.header.previous);
-        let tip = Tip { lsn: self.durable_lsn, topic };
+        let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
+        let tip = Tip { lsn: self.durable_lsn, ..before };
         let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
         let mut active = self.begin(tip, bytes)?;
         let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
@@ -409,13 +424,13 @@ impl Journal {
 
     /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved
     /// and not used.
-    pub(crate) fn close(&mut self, next_lsn: u64, last_topic: u32) -> Result<(), CloseError> {
+    pub(crate) fn close(&mut self, tip: Tip) -> Result<(), CloseError> {
         let path = self.shared.options.dir.clone();
         let unsafe_to_leave = |error: AppendError| CloseError { path, error: error.to_string() };
-        let safe = self.flush(next_lsn).or_else(|_| self.flush(next_lsn));
+        let safe = self.flush(tip.lsn).or_else(|_| self.flush(tip.lsn));
         safe.map_err(unsafe_to_leave)?;
         let Some(mut active) = self.active.take() else { return Ok(()) };
-        let mark = mark(next_lsn, last_topic, false);
+        let mark = mark(tip, false);
         let bytes = mark.encode(active.sequence);
         let marked = active.file.write_at(active.len, &mut [IoSlice::new(&bytes)]);
         if marked.is_ok() {

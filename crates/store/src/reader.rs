@@ -8,6 +8,7 @@
 
 use crate::disk::{DiskFile, read_available};
 use crate::error::{Damage, ReadError};
+use crate::extras;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
@@ -316,7 +317,9 @@ fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<Vec<Bytes
     if !header.holds(&payload) {
         return Err("a frame's payload does not match its checksum");
     }
-    split_messages(payload, header.count).ok_or("a frame's records do not fit")
+    let payload = if header.extras { extras::skip(payload) } else { Some(payload) };
+    let records = payload.and_then(|payload| split_messages(payload, header.count));
+    records.ok_or("a frame's records do not fit")
 }
 
 fn check(topic: &Topic, state: &crate::topic::TopicState) -> Result<(), ReadError> {

@@ -29,8 +29,8 @@ pub(crate) struct Kept {
 
 /// Payload of a [`Kept`] frame.
 pub(crate) enum Content {
-    /// Messages.
-    Records(Arc<Vec<Bytes>>),
+    /// What is beside messages, and they.
+    Records(Vec<u8>, Arc<Vec<Bytes>>),
     /// Anything else.
     Payload(Vec<u8>),
 }
@@ -59,7 +59,8 @@ pub(crate) fn copy_frames(
         bytes.extend(header.encode(sequence));
         match content {
             Content::Payload(payload) => bytes.extend(payload),
-            Content::Records(records) => {
+            Content::Records(extras, records) => {
+                bytes.extend(extras);
                 for record in records.iter() {
                     // The frame's limit keeps a record far below 4 GiB.
                     bytes.extend((record.len() as u32).to_le_bytes());

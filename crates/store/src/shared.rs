@@ -6,6 +6,7 @@ use crate::disk::Disk;
 use crate::error::{AppendError, Damage, ReadError};
 use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
+use crate::producers::{Origin, Producers};
 use crate::queue::Queue;
 use crate::recovery::Recovered;
 use crate::segment::SegmentId;
@@ -48,10 +49,24 @@ pub(crate) struct Write {
     pub work: Work,
 }
 
+/// What is written in one frame with messages.
+pub(crate) struct Beside {
+    /// Who sent them.
+    pub origin: Option<Origin>,
+    /// Topics whose progress belongs to them, each with the epoch of its handle.
+    pub also: Vec<(Arc<Topic>, Epoch, Vec<ProgressRecord>)>,
+    /// All of it, encoded.
+    pub bytes: Vec<u8>,
+}
+
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
-    Append { records: Arc<Vec<Bytes>>, done: Option<Done<Appended, AppendError>> },
+    Append {
+        records: Arc<Vec<Bytes>>,
+        beside: Option<Box<Beside>>,
+        done: Option<Done<Appended, AppendError>>,
+    },
     /// Progress, with its encoded form.
     Record { records: Vec<ProgressRecord>, payload: Vec<u8>, done: Option<Done<(), AppendError>> },
 }
@@ -143,6 +158,8 @@ pub(crate) struct Shared {
     pub tail_lost: bool,
     /// Where frames are missing of topics that are not all known.
     pub unknown: Option<Damage>,
+    /// Where progress may be missing of topics that are not stopped.
+    pub lost_progress: Option<Damage>,
     /// Rings when there is background work.
     pub wake: Wake,
     pub counters: Counters,
@@ -168,6 +185,7 @@ impl Shared {
             leavings: Mutex::new(found.leavings),
             tail_lost: found.tail_lost,
             unknown: found.unknown,
+            lost_progress: found.lost_progress,
             wake: Wake::default(),
             counters,
             disk,
@@ -201,6 +219,7 @@ impl Shared {
         state.index = Default::default();
         state.cached = Default::default();
         state.progress = Default::default();
+        state.producers = Producers::default();
         let segments = std::mem::take(&mut state.segments);
         let paths = segments.iter().map(|it| SegmentId::new(topic.id, it).path(&self.options.dir));
         self.leavings.lock().extend(paths);

@@ -71,11 +71,10 @@ impl Store {
         // acted upon, they must not be lost to a later power cut.
         found.unsecured.take().map_or(Ok(()), |unsecured| unsecured.secure(&*disk, &dir))?;
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
-        let (next_sequence, next_lsn) = (found.next_sequence, found.next_lsn);
-        let (last_topic, generation) = (found.last_topic, found.generation);
+        let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
-        let writer = Writer::new(Arc::clone(&shared), next_sequence, next_lsn, last_topic);
+        let writer = Writer::new(Arc::clone(&shared), next_sequence, tip);
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
         let running = start(&shared, writer, reader, &tender, lock);
@@ -122,13 +121,12 @@ impl Store {
         }
     }
 
-    /// Where frames are missing of which nobody knows whose they were, if there is such a place:
-    /// topics that are not stopped may have lost progress there, so that messages that were
-    /// finished come again.
+    /// Where frames are missing that may have had progress of topics that are not stopped, if there
+    /// is such a place: messages that were finished come again.
     pub fn lost_progress(&self) -> Option<String> {
         let place =
             |damage: &Damage| format!("byte {} of {}", damage.position, damage.file.display());
-        self.shared.unknown.as_ref().map(place)
+        self.shared.lost_progress.as_ref().map(place)
     }
 
     /// The log of `topic` in its life `epoch`. Appends through handles of a lower epoch are

@@ -6,6 +6,7 @@
 
 use crate::error::Damage;
 use crate::header::journal_sequence;
+use crate::producers::Producers;
 use crate::segment::SegmentRef;
 use crate::topic_log::{ReadBatch, ReadLimit};
 use bytes::Bytes;
@@ -99,6 +100,8 @@ pub(crate) struct TopicState {
     pub cached: VecDeque<CachedBatch>,
     /// Subscriptions that have recorded something.
     pub progress: BTreeMap<SubscriptionId, Tracked>,
+    /// How far its producers have come.
+    pub producers: Producers,
     /// What the topic keeps; nothing goes before this is known.
     pub retention: Option<Retention>,
     /// Subscriptions that there are, and where they began; nothing goes before this is known.

@@ -108,6 +108,8 @@ impl Hole {
                 kind: FrameKind::Messages,
                 jump: true,
                 synced_mode: true,
+                extras: false,
+                previous_extras: false,
                 unsynced: 0,
                 time: 0,
             };

@@ -137,6 +137,7 @@ fn with_a_next_file(sample: &Sample, bytes: &[u8], last_topic: u32) -> tempfile:
         start_lsn: 10,
         checkpoint: 0,
         previous: last_topic,
+        previous_extras: false,
         boot: [0; 16],
     };
     fs::write(dir.path().join("journal-00000000000000000001.log"), next.encode()).expect("writes");
@@ -204,6 +205,7 @@ fn a_newer_format_and_a_wrong_name_are_refused_by_name() {
         start_lsn: 0,
         checkpoint: 0,
         previous: 0,
+        previous_extras: false,
         boot: [0; 16],
     };
     let newer = [&header.encode()[..], &sample.bytes[64..]].concat();
