@@ -8,6 +8,7 @@
 //! subscription has finished it and the topic's retention lets it go, or by age or size.
 
 use crate::disk::Disk;
+use crate::error::ReadError;
 use crate::reader::{Failure, JournalFiles, Run};
 use crate::segment::{OpenSegment, SegmentId, SegmentRef, SegmentWriter};
 use crate::shared::Shared;
@@ -248,8 +249,12 @@ impl Copy<'_> {
             let error = io::Error::new(error.kind(), error.to_string());
             return Err(ArchiveError { path: path.clone(), error });
         }
-        crate::reader::explain(self.topic, failure);
-        Ok(())
+        match crate::reader::explain(self.shared, self.topic, failure) {
+            ReadError::Io { path, error, .. } => {
+                Err(ArchiveError { path, error: io::Error::other(error) })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn records(

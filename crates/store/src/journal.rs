@@ -8,7 +8,7 @@
 
 use crate::disk::DiskFile;
 use crate::error::{AppendError, CloseError};
-use crate::frame::FRAME_HEADER_LEN;
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
 use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_new_path};
 use crate::rewrite::{Kept, Moved, copy_frames};
@@ -23,6 +23,30 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Written behind each group in a file that is used again, so that its end looks like that of a
 /// new one: what of the file's former life follows is then no torn write.
 static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
+
+/// How far the journal has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tip {
+    /// Log sequence number of the next frame.
+    pub lsn: u64,
+    /// Topic of the last one that counts.
+    pub topic: u32,
+    /// Whether that one has extras.
+    pub extras: bool,
+}
+
+impl Tip {
+    /// What it was when this frame was the next one.
+    fn before(header: &FrameHeader) -> Tip {
+        Tip { lsn: header.lsn, topic: header.previous, extras: header.previous_extras }
+    }
+}
+
+impl Default for Tip {
+    fn default() -> Tip {
+        Tip { lsn: 0, topic: NO_TOPIC, extras: false }
+    }
+}
 
 /// Where frames are appended.
 pub(crate) struct Journal {
@@ -91,18 +115,19 @@ impl Journal {
     fn all_durable(&mut self, next_lsn: u64) {
         self.durable_lsn = next_lsn;
         self.unsafe_kept = false;
+        self.shared.unsafe_from.store(u64::MAX, Release);
         self.kept.clear();
         self.kept.shrink_to(1024);
     }
 
-    /// Sees to it that a group of `bytes` whose first frame is `lsn` has a file to go to.
-    pub(crate) fn ready(&mut self, bytes: u64, lsn: u64) -> Result<(), AppendError> {
+    /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
+    pub(crate) fn ready(&mut self, bytes: u64, tip: Tip) -> Result<(), AppendError> {
         let max = self.shared.options.file_bytes_max;
         // A file that is left has room held back, so the next one has to have as much.
         let least = reserve_bytes(&self.shared.options) - FILE_HEADER_LEN as u64;
         loop {
             if self.unsafe_kept {
-                self.rewrite(lsn)?;
+                self.rewrite(tip.lsn)?;
             }
             match &self.active {
                 Some(active)
@@ -110,14 +135,14 @@ impl Journal {
                 {
                     return Ok(());
                 }
-                Some(_) => match self.begin(lsn, least) {
-                    Ok(next) => self.roll(next, lsn)?,
+                Some(_) => match self.begin(tip, least) {
+                    Ok(next) => self.roll(next, tip.lsn)?,
                     // It has what is held back for what is small, so it has to go on.
                     Err(_) => return Ok(()),
                 },
                 None => {
-                    let next = self.begin(lsn, 0)?;
-                    self.roll(next, lsn)?;
+                    let next = self.begin(tip, 0)?;
+                    self.roll(next, tip.lsn)?;
                 }
             }
         }
@@ -162,12 +187,12 @@ impl Journal {
         &mut self,
         bytes: u64,
         claim: Claim,
-        lsn: u64,
+        tip: Tip,
     ) -> Result<(), AppendError> {
         let mut reserved = self.extend(bytes, claim);
         if reserved.is_err() && claim != Claim::Large && self.shared.reserve.load(Acquire) > 0 {
-            let next = self.begin(lsn, 0)?;
-            self.roll(next, lsn)?;
+            let next = self.begin(tip, 0)?;
+            self.roll(next, tip.lsn)?;
             reserved = self.extend(bytes, claim);
         }
         match &reserved {
@@ -213,7 +238,7 @@ impl Journal {
     }
 
     /// Makes a file that has a durable header, room for `bytes` and no name yet.
-    fn begin(&self, start_lsn: u64, bytes: u64) -> Result<Active, AppendError> {
+    fn begin(&self, tip: Tip, bytes: u64) -> Result<Active, AppendError> {
         let sequence = self.next_sequence;
         let Shared { disk, options, .. } = &*self.shared;
         let temporary = journal_new_path(&options.dir);
@@ -226,7 +251,9 @@ impl Journal {
             version: FORMAT_VERSION,
             sequence,
             incarnation: options.incarnation.0,
-            start_lsn,
+            start_lsn: tip.lsn,
+            previous: tip.topic,
+            previous_extras: tip.extras,
             checkpoint: self.shared.counters.checkpoint.load(Relaxed),
             boot: disk.boot_id().unwrap_or_default(),
         };
@@ -257,13 +284,15 @@ impl Journal {
             let file = file.and_then(|file| {
                 reserved.extend(&*file, bytes + END.len() as u64, most).map(|()| file)
             });
-            let file = file.map_err(|error| tracing::debug!(%error, "cannot reuse a journal file"));
+            let file = file.map_err(|error| {
+                tracing::debug!(%error, "cannot reuse a journal file");
+                let _ = disk.remove(&temporary);
+            });
             Some((file.ok()?, reserved, true))
         });
         if let Some(reused) = reused {
             return Ok(reused);
         }
-        let _ = disk.remove(&temporary);
         let made = disk.create(&temporary).and_then(|file| {
             let reserved = Reserved::begin(&*file, most.max(bytes), reserve.max(bytes))?;
             Ok((file, reserved, false))
@@ -293,9 +322,10 @@ impl Journal {
     /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
     /// the old files are what a restart reads.
     fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
-        let start_lsn = self.durable_lsn;
+        let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
+        let tip = Tip { lsn: self.durable_lsn, ..before };
         let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
-        let mut active = self.begin(start_lsn, bytes)?;
+        let mut active = self.begin(tip, bytes)?;
         let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
         let copied = copied.and_then(|copied| {
             // The end of a group, as a reused file needs it.
@@ -315,7 +345,7 @@ impl Journal {
         self.relocate(&moved, sequence);
         tracing::warn!(path = %active.path.display(), frames = count, "wrote again what a failed sync left unsafe");
         self.all_durable(next_lsn);
-        self.install(active, start_lsn);
+        self.install(active, tip.lsn);
         Ok(())
     }
 
@@ -381,6 +411,9 @@ impl Journal {
             let _ = active.file.set_len(end);
         }
         self.unsafe_kept = !self.kept.is_empty();
+        if self.unsafe_kept {
+            self.shared.unsafe_from.store(active.sequence, Release);
+        }
         Err(failure)
     }
 
@@ -391,13 +424,13 @@ impl Journal {
 
     /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved
     /// and not used.
-    pub(crate) fn close(&mut self, next_lsn: u64, last_topic: u32) -> Result<(), CloseError> {
+    pub(crate) fn close(&mut self, tip: Tip) -> Result<(), CloseError> {
         let path = self.shared.options.dir.clone();
         let unsafe_to_leave = |error: AppendError| CloseError { path, error: error.to_string() };
-        let safe = self.flush(next_lsn).or_else(|_| self.flush(next_lsn));
+        let safe = self.flush(tip.lsn).or_else(|_| self.flush(tip.lsn));
         safe.map_err(unsafe_to_leave)?;
         let Some(mut active) = self.active.take() else { return Ok(()) };
-        let mark = mark(next_lsn, last_topic, false);
+        let mark = mark(tip, false);
         let bytes = mark.encode(active.sequence);
         let marked = active.file.write_at(active.len, &mut [IoSlice::new(&bytes)]);
         if marked.is_ok() {

@@ -11,7 +11,7 @@
 //!
 //! | question | look in |
 //! |---|---|
-//! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
+//! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how the records of an append are laid out | `batch` |
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
@@ -27,6 +27,7 @@ mod clock;
 pub mod disk;
 pub mod doctor;
 mod error;
+mod extras;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;

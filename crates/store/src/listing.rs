@@ -54,7 +54,8 @@ pub(crate) fn find(disk: &dyn Disk, dir: &Path) -> Result<Listing, OpenError> {
         let header = first.first_chunk().and_then(FileHeader::decode);
         if let Some(FileHeader { version, sequence: said, .. }) = header {
             if version != FORMAT_VERSION {
-                return Err(OpenError::Version { path, version, supported: FORMAT_VERSION });
+                let (version, supported) = (version.into(), FORMAT_VERSION.into());
+                return Err(OpenError::Version { path, version, supported });
             }
             if said != sequence {
                 return Err(OpenError::Misnamed { path, sequence: said });

@@ -10,6 +10,7 @@ use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
 use crate::header::journal_new_path;
+use crate::journal::Tip;
 use crate::listing::Found;
 use crate::room::is_full;
 use std::io::{self, IoSlice};
@@ -18,21 +19,23 @@ use std::path::Path;
 /// Bytes copied at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The mark that everything below `lsn` is durable; `lost` if a power loss may have taken
+/// The mark that everything up to `tip` is durable; `lost` if a power loss may have taken
 /// acknowledged messages before it.
-pub(crate) fn mark(lsn: u64, previous: u32, lost: bool) -> FrameHeader {
+pub(crate) fn mark(tip: Tip, lost: bool) -> FrameHeader {
     FrameHeader {
         payload_crc: 0,
         payload_len: 0,
-        lsn,
+        lsn: tip.lsn,
         first: 0,
         topic: NO_TOPIC,
         epoch: 0,
         count: 0,
-        previous,
+        previous: tip.topic,
         kind: FrameKind::Mark,
         jump: lost,
         synced_mode: false,
+        extras: false,
+        previous_extras: tip.extras,
         unsynced: 0,
         time: 0,
     }

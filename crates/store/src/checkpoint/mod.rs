@@ -15,6 +15,7 @@ use crate::segment::SegmentRef;
 use crate::segment::{SEGMENT_DIR, SegmentId};
 use crate::topic::Tracked;
 use crate::topic::{Topic, TopicState};
+use danube_core::sequence::Sequences;
 use danube_core::{SubscriptionId, TopicId};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use codec::{decode, encode};
 
 /// Format version that this code writes and reads.
-pub(crate) const CHECKPOINT_VERSION: u32 = 1;
+pub(crate) const CHECKPOINT_VERSION: u32 = 2;
 /// Copies of each checkpoint.
 pub(crate) const COPIES: u32 = 2;
 
@@ -62,6 +63,8 @@ pub(crate) struct TopicPoint {
     pub segments: Vec<SegmentRef>,
     /// As in [`TopicState`].
     pub progress: BTreeMap<SubscriptionId, Tracked>,
+    /// As in [`TopicState`].
+    pub sequences: Sequences,
     /// What stopped the topic: file name, byte, and what is wrong there.
     pub damage: Option<(String, u64, String)>,
 }
@@ -74,7 +77,9 @@ impl TopicPoint {
             return None;
         }
         let lives = |id: &SubscriptionId| {
-            state.subscriptions.as_ref().is_none_or(|known| known.contains_key(id))
+            let known = state.subscriptions.as_ref();
+            // The reserved numbers are the broker's own, and in no catalog.
+            id.is_reserved() || known.is_none_or(|known| known.contains_key(id))
         };
         let progress = state.progress.iter().filter(|(id, _)| lives(id));
         Some(TopicPoint {
@@ -86,6 +91,7 @@ impl TopicPoint {
             synced_mode: state.synced_mode,
             segments: state.segments.iter().copied().collect(),
             progress: progress.map(|(id, tracked)| (*id, tracked.clone())).collect(),
+            sequences: state.sequences.clone(),
             damage: state.damage.as_ref().map(|damage| {
                 let file = damage.file.file_name().unwrap_or_default();
                 let file = file.to_string_lossy().into_owned();
@@ -107,6 +113,7 @@ impl TopicPoint {
             synced_mode: self.synced_mode,
             segments: self.segments.into(),
             progress: self.progress,
+            sequences: self.sequences,
             recorded: true,
             ..TopicState::default()
         }

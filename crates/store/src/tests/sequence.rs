@@ -27,7 +27,7 @@ fn send(
     let origin = Origin { producer: P, epoch, after: first_sequence - 1, first_sequence };
     let (tell, answers) = mpsc::sync_channel(1);
     let sync = WalSyncMode::FsyncBatch;
-    log.append_batch(batch.build(), Some(origin), sync, move |outcome| {
+    log.append_batch(batch.build(), origin, sync, move |outcome| {
         tell.send(outcome).expect("somebody waits");
     });
     answers

@@ -7,11 +7,14 @@ use super::life::{self, Request, Work};
 use super::oracle::{TopicOracle, Violation};
 use super::random::Random;
 use bytes::Bytes;
+use danube_core::sequence::Origin;
 use danube_core::subscription::progress::{Progress, Step};
 use danube_core::{
-    Epoch, Incarnation, Offset, Retention, SubscriptionId, Tick, TopicId, WalSyncMode, WallMs,
+    Epoch, Incarnation, Offset, ProducerId, Retention, SubscriptionId, Tick, TopicId, WalSyncMode,
+    WallMs,
 };
 use danube_store::{AppendError, Clock, ReadLimit, Store, StoreOptions, TopicLog};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DIR: &str = "/data/journal";
 /// Subscriptions of each topic.
 const SUBSCRIPTIONS: [u32; 2] = [1, 2];
+/// Producers of each topic.
+const PRODUCERS: u64 = 3;
+/// Offsets from here on only number pairs.
+const PAIRS_FROM: u64 = 1 << 50;
 
 /// What came of a history.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +92,8 @@ struct History {
     forgotten: Vec<TopicId>,
     next_topic: u32,
     next_message: u64,
+    /// Messages that are one with a step of another topic.
+    pairs: Vec<Pair>,
     faulty: bool,
     damage: bool,
     /// Nothing but a crash goes wrong in this life.
@@ -104,6 +113,10 @@ struct Topic {
     since: Crash,
     /// Whether a life with faults has written to it since.
     faulty: bool,
+    /// Next sequence number of each producer.
+    sequences: [u64; PRODUCERS as usize],
+    /// Epochs of its producers that are open in this life.
+    epochs: [Option<u32>; PRODUCERS as usize],
 }
 
 impl History {
@@ -133,6 +146,7 @@ impl History {
             forgotten: Vec::new(),
             next_topic: 1,
             next_message: 0,
+            pairs: Vec::new(),
             faulty,
             damage,
             faultless: true,
@@ -166,7 +180,10 @@ impl History {
         let oracle = TopicOracle::new(synced, retention != Retention::FOREVER, &SUBSCRIPTIONS);
         let faulty = !self.faultless;
         let since = Crash::Close;
-        self.topics.push(Topic { id, mode, retention, oracle, since, faulty });
+        let sequences = [0; PRODUCERS as usize];
+        let epochs = [None; PRODUCERS as usize];
+        let topic = Topic { id, mode, retention, oracle, since, faulty, sequences, epochs };
+        self.topics.push(topic);
     }
 
     fn draw_retention(&mut self) -> Retention {
@@ -198,6 +215,7 @@ impl History {
         self.options.incarnation.0 += 1;
         for topic in &mut self.topics {
             topic.faulty |= !faultless;
+            topic.epochs = [None; PRODUCERS as usize];
         }
         let disk = Lie::disk(self.lie, self.disk.clone());
         let store = match Store::open_on(disk, self.options.clone(), &mut |_| {}) {
@@ -289,6 +307,7 @@ impl History {
         // Then topics may be stopped, and say so; what the others promised holds all the same.
         let flipped = self.counts.flips > 0 || self.disk.is_hurt();
         let mut stopped = Vec::new();
+        let mut seen = Seen::new();
         for at in 0..self.topics.len() {
             let limit = self.draw_limit();
             let topic = &mut self.topics[at];
@@ -323,12 +342,20 @@ impl History {
             })?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
+                if flipped && store.lost_progress().is_some() {
+                    // It was told that some may be lost.
+                    topic.oracle.trusts_progress(since, subscription, &now);
+                    continue;
+                }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
+            check_producers(&log, &messages).map_err(context)?;
             topic.since = Crash::Close;
             topic.faulty = !self.faultless;
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
+            seen.insert(topic.id, messages);
         }
+        self.check_pairs(store, &seen)?;
         for at in stopped.into_iter().rev() {
             self.replace(at);
         }
@@ -403,6 +430,7 @@ impl History {
             let bounds = log.bounds();
             let (start, next) = (bounds.start.0, bounds.next.0);
             topic.oracle.sees_live(start, next, &messages).map_err(context)?;
+            check_producers(&log, &messages).map_err(context)?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
                 topic.oracle.sees_progress_live(subscription, &now).map_err(context)?;
@@ -433,7 +461,7 @@ impl History {
             };
             let log = log(topic, &self.topics);
             let request = if self.random.chance(70) {
-                Request::Append(self.draw_records(topic))
+                self.draw_append(store, topic)
             } else {
                 let (subscription, step) = self.draw_step(log.bounds().next.0);
                 Request::Record(subscription, step)
@@ -459,7 +487,10 @@ impl History {
         let id = topic.id.0;
         self.disk.note(|| format!("topic {id}: {:?} {}", work.mode, tell(&work.request, &answer)));
         match (&work.request, answer) {
-            (Request::Append(records), Ok(first)) => {
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Ok(first),
+            ) => {
                 self.counts.acknowledged += 1;
                 let heard = topic.oracle.appended(first, records, work.mode);
                 heard.map_err(|what| format!("topic {id}: {what}"))
@@ -467,7 +498,10 @@ impl History {
             (_, Err(error)) if self.mended && !sick(&error) && self.disk.crashed().is_none() => {
                 Err(format!("topic {id}: refused, and nothing is wrong any more: {error}"))
             }
-            (Request::Append(records), Err(_)) => {
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Err(_),
+            ) => {
                 self.counts.refused += 1;
                 topic.oracle.refused(records);
                 Ok(())
@@ -480,6 +514,74 @@ impl History {
                 Ok(())
             }
         }
+    }
+
+    /// The epoch of a producer in this life of the store, in which it is opened once.
+    fn open_producer(&mut self, store: &Store, topic: usize, producer: ProducerId) -> u32 {
+        let log = store.topic(self.topics[topic].id, Epoch(1));
+        let known = &mut self.topics[topic].epochs[producer.0 as usize];
+        *known.get_or_insert_with(|| {
+            let (tell, answer) = std::sync::mpsc::sync_channel(1);
+            log.open_producer(producer, move |opened| drop(tell.send(opened)));
+            answer.recv().ok().and_then(Result::ok).map_or(0, |opened| opened.epoch)
+        })
+    }
+
+    fn draw_append(&mut self, store: &Store, topic: usize) -> Request {
+        match self.random.below(10) {
+            0..3 => {
+                let producer = self.random.below(PRODUCERS);
+                let sequences = &mut self.topics[topic].sequences[producer as usize];
+                // The first one ever is 1.
+                let first_sequence = *sequences + 1;
+                // Never said to follow anything: what a sequence refuses has tests of its own, and
+                // here everything is to be written.
+                let epoch = self.open_producer(store, topic, ProducerId(producer));
+                let producer_id = ProducerId(producer);
+                let origin = Origin { producer: producer_id, epoch, after: 0, first_sequence };
+                let records = self.draw_records(topic);
+                self.topics[topic].sequences[producer as usize] += records.len() as u64;
+                let marked = (first_sequence..).zip(records).map(|(sequence, record)| {
+                    Bytes::from([format!("{producer}:{sequence}:").as_bytes(), &record].concat())
+                });
+                Request::From(marked.collect(), origin)
+            }
+            3..5 => {
+                let other = self.random.below(self.topics.len() as u64) as usize;
+                let records = self.draw_records(topic);
+                // A number that no other step has.
+                let number = self.next_message;
+                self.next_message += 1;
+                let offset = Offset(PAIRS_FROM + number);
+                let step = Step::Failed { offset, attempt: 1, blocked: false, reason: "".into() };
+                let (topic, other) = (self.topics[topic].id, self.topics[other].id);
+                let record = records[0].clone();
+                self.pairs.push(Pair { topic, record, other, offset });
+                Request::Both(records, store.topic(other, Epoch(1)), step)
+            }
+            _ => Request::Append(self.draw_records(topic)),
+        }
+    }
+
+    /// Of each pair, both halves are there or neither is.
+    fn check_pairs(&mut self, store: &Store, seen: &Seen) -> Result<(), Violation> {
+        let trusted = store.lost_progress().is_none();
+        self.pairs.retain(|pair| seen.contains_key(&pair.topic) && seen.contains_key(&pair.other));
+        for Pair { topic, record, other, offset } in &self.pairs {
+            let messages = &seen[topic];
+            let there = messages.iter().any(|(_, bytes)| bytes == record);
+            let failures = progress(&store.topic(*other, Epoch(1)), SubscriptionId::REPLAY.0);
+            let stepped = failures.failures().any(|(at, _)| at == *offset);
+            let kept = self.topics.iter().find(|it| it.id == *topic);
+            let all = kept.is_some_and(|it| it.retention == Retention::FOREVER);
+            if (there && !stepped && trusted) || (stepped && !there && all) {
+                return Err(format!(
+                    "topic {}: half of a pair is there: message {there}, step {stepped} ({offset:?} of topic {})",
+                    topic.0, other.0
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn draw_records(&mut self, topic: usize) -> Vec<Bytes> {
@@ -587,6 +689,58 @@ fn sick(error: &AppendError) -> bool {
     matches!(error, AppendError::Damaged(_) | AppendError::Forgotten(_))
 }
 
+/// What a look at the topics has shown.
+type Seen = BTreeMap<TopicId, Vec<(u64, Bytes)>>;
+
+/// A message that is one with a step of another topic.
+#[derive(Debug, Clone)]
+struct Pair {
+    topic: TopicId,
+    record: Bytes,
+    other: TopicId,
+    offset: Offset,
+}
+
+/// What the log says of producers is what the messages say that can be read.
+fn check_producers(log: &TopicLog, messages: &[(u64, Bytes)]) -> Result<(), Violation> {
+    let mut last = BTreeMap::new();
+    let end = log.bounds().next.0;
+    for (offset, bytes) in messages {
+        if let Some((producer, sequence)) = parse_origin(bytes) {
+            last.insert(producer, (*offset, sequence));
+        }
+    }
+    let known = log.sequences();
+    for (producer, (offset, sequence)) in &last {
+        let found = known.last(ProducerId(*producer)).map(|(last, at)| (at.0, last));
+        // What came after may have been let go.
+        let later = found.is_some_and(|(at, _)| at > *offset && at < end);
+        if found != Some((*offset, *sequence)) && !later {
+            return Err(format!(
+                "producer {producer} is at {found:?}, and {sequence} is its last, at {offset}"
+            ));
+        }
+    }
+    for producer in 0..PRODUCERS {
+        let Some((sequence, last)) = known.last(ProducerId(producer)) else { continue };
+        let at = messages.iter().find(|(offset, _)| *offset == last.0);
+        let other = at.is_some_and(|(_, bytes)| parse_origin(bytes) != Some((producer, sequence)));
+        if other || last.0 >= end {
+            return Err(format!(
+                "producer {producer} is at {sequence}, offset {last}, which is another's, or nobody's"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Producer and sequence number that a message has at its front.
+fn parse_origin(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut parts = bytes.splitn(3, |byte| *byte == b':');
+    let number = |part: &[u8]| std::str::from_utf8(part).ok()?.parse().ok();
+    Some((number(parts.next()?)?, number(parts.next()?)?))
+}
+
 fn progress(log: &TopicLog, subscription: u32) -> Progress {
     log.subscriptions().remove(&SubscriptionId(subscription)).unwrap_or_default()
 }
@@ -594,6 +748,10 @@ fn progress(log: &TopicLog, subscription: u32) -> Progress {
 fn tell(request: &Request, answer: &life::Answer) -> String {
     let what = match request {
         Request::Append(records) => format!("append of {}", records.len()),
+        Request::From(records, origin) => format!("append of {} by {origin:?}", records.len()),
+        Request::Both(records, other, step) => {
+            format!("append of {} with {step:?} of topic {}", records.len(), other.id().0)
+        }
         Request::Record(subscription, step) => format!("{step:?} of {subscription}"),
     };
     match answer {
