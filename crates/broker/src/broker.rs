@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
+use crate::stream::Streams;
 use danube_core::change::{
     Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
 };
@@ -31,6 +32,7 @@ use danube_wire::proto::danube_admin::broker_admin_server::BrokerAdminServer;
 use danube_wire::proto::danube_admin::cluster_admin_server::ClusterAdminServer;
 use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServer;
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
+use danube_wire::stream::server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +55,12 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// after which a frozen peer counts as gone.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes that a peer may send ahead on one stream and on one connection: enough for the batches of
+/// a native client to flow without a pause for window updates.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Largest HTTP/2 frame taken: batches come in few pieces.
+const FRAME_LEN_MAX: u32 = 256 << 10;
 /// Streams on one connection. An official client holds one per consumer, all on one connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 100_000;
 
@@ -166,7 +174,11 @@ impl Broker {
             .add_service(ConsumerServiceServer::new(rpc.clone()))
             .add_service(DiscoveryServer::new(rpc.clone()))
             .add_service(HealthCheckServer::new(rpc.clone()))
-            .add_service(StorageServiceServer::new(rpc));
+            .add_service(StorageServiceServer::new(rpc))
+            .add_service(
+                StreamServer::new(Streams::new(Arc::clone(&self.context)))
+                    .max_decoding_message_size(REQUEST_LEN_MAX),
+            );
         self.serve_grpc(clients, listeners.broker);
 
         let admin = Admin::new(Arc::clone(&self.context));
@@ -221,6 +233,7 @@ impl Broker {
     }
 
     async fn wind_down(mut self) -> Result<(), StopError> {
+        self.context.stopping.cancel();
         // Streams end first, so that the connections have nothing left to wait for.
         self.context.topics.stop_all().await;
         tokio::time::sleep(REOPEN_PAUSE).await;
@@ -242,6 +255,9 @@ fn server() -> Server {
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_LEN_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
 }
 

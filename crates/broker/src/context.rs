@@ -14,6 +14,7 @@ use danube_store::Store;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of publishes that may wait for their answer at a time, over all topics.
 pub(crate) const PUBLISH_BYTES_MAX: usize = 64 << 20;
@@ -35,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) replays: Replays,
     /// One permit per byte of a publish on its way.
     pub(crate) publish_memory: Arc<Semaphore>,
+    /// Cancelled when the broker begins to stop: streams end by themselves then.
+    pub(crate) stopping: CancellationToken,
     bound: OnceLock<Bound>,
 }
 
@@ -61,6 +64,7 @@ impl Context {
             topics: Topics::default(),
             replays: Replays::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
+            stopping: CancellationToken::new(),
             bound: OnceLock::new(),
         }
     }

@@ -74,6 +74,7 @@ pub(crate) struct Metrics {
     dead_letters: PerSubscription<Counter>,
     dropped: PerSubscription<Counter>,
     unmatched: PerSubscription<Counter>,
+    stalls: PerSubscription<Counter>,
     journal: JournalMetrics,
 }
 
@@ -115,6 +116,7 @@ impl Metrics {
             dead_letters: Family::default(),
             dropped: Family::default(),
             unmatched: Family::default(),
+            stalls: Family::default(),
             journal: JournalMetrics::default(),
         };
         metrics.register();
@@ -151,6 +153,7 @@ impl Metrics {
             "danube_subscription_dlq" "Copies in the dead-letter topic" self.dead_letters;
             "danube_subscription_dropped" "Messages dropped: a full queue, nobody there, or policy drop" self.dropped;
             "danube_subscription_unmatched" "Messages that match nobody's key filter" self.unmatched;
+            "danube_subscription_stall" "Times that it was found standing still though it could move; the log says why" self.stalls;
             "danube_wal_files" "Journal files" self.journal.files;
             "danube_wal_bytes" "Bytes in journal files" self.journal.bytes;
             "danube_wal_cache_bytes" "Bytes of recent messages in memory" self.journal.cache_bytes;
@@ -217,6 +220,7 @@ impl Metrics {
             dead_letters: self.dead_letters.get_or_create(&labels).clone(),
             dropped: self.dropped.get_or_create(&labels).clone(),
             unmatched: self.unmatched.get_or_create(&labels).clone(),
+            stalls: self.stalls.get_or_create(&labels).clone(),
         }
     }
 
@@ -249,6 +253,13 @@ impl TopicMetrics {
         self.send_latency_ms.observe(latency.as_secs_f64() * 1_000.0);
     }
 
+    /// Counts a batch; its latency is observed once, since all of it was answered together.
+    pub(crate) fn published_batch(&self, count: usize, bytes: usize, latency: Duration) {
+        self.messages_in.inc_by(count as u64);
+        self.bytes_in.inc_by(bytes as u64);
+        self.send_latency_ms.observe(latency.as_secs_f64() * 1_000.0);
+    }
+
     pub(crate) fn producers(&self, count: usize) {
         self.producers.set(gauge(count as u64));
     }
@@ -277,11 +288,17 @@ pub(crate) struct SubscriptionMetrics {
     dead_letters: Counter,
     dropped: Counter,
     unmatched: Counter,
+    stalls: Counter,
 }
 
 impl SubscriptionMetrics {
     pub(crate) fn delivered(&self, bytes: usize) {
         self.messages_out.inc();
+        self.bytes_out.inc_by(bytes as u64);
+    }
+
+    pub(crate) fn delivered_batch(&self, count: usize, bytes: usize) {
+        self.messages_out.inc_by(count as u64);
         self.bytes_out.inc_by(bytes as u64);
     }
 
@@ -304,6 +321,11 @@ impl SubscriptionMetrics {
             | Note::Blocked(_)
             | Note::Gap { .. } => return,
         };
+    }
+
+    /// It stands still though it could move.
+    pub(crate) fn stalled(&self) {
+        self.stalls.inc();
     }
 
     pub(crate) fn unmatched(&self) {

@@ -17,6 +17,7 @@ pub mod name;
 pub mod policy;
 pub mod position;
 pub mod retention;
+pub mod sequence;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};
@@ -25,6 +26,6 @@ pub use ids::{
 };
 pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
-pub use policy::{Backoff, FailurePolicy, SubscriptionType};
+pub use policy::{Backoff, FailurePolicy, PolicySource, PolicySources, SubscriptionType};
 pub use position::Position;
 pub use retention::Retention;

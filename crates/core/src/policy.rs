@@ -52,6 +52,42 @@ pub struct FailurePolicy {
     pub poison_policy: PoisonPolicy,
 }
 
+/// Where a value of a failure policy comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicySource {
+    /// The broker's own default.
+    Fallback,
+    /// The intent that the topic was made with.
+    Intent,
+    /// `set-failure-policy`, and the topic would give another.
+    Override,
+}
+
+impl PolicySource {
+    /// `fallback`, `intent` or `override`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PolicySource::Fallback => "fallback",
+            PolicySource::Intent => "intent",
+            PolicySource::Override => "override",
+        }
+    }
+}
+
+/// Where each value of a failure policy comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of FailurePolicy")]
+pub struct PolicySources {
+    pub max_redelivery_count: PolicySource,
+    pub ack_timeout_ms: PolicySource,
+    pub base_redelivery_delay_ms: PolicySource,
+    pub max_redelivery_delay_ms: PolicySource,
+    pub backoff_strategy: PolicySource,
+    pub dead_letter_topic: PolicySource,
+    pub poison_policy: PolicySource,
+}
+
 impl Default for FailurePolicy {
     fn default() -> FailurePolicy {
         FailurePolicy {
@@ -67,6 +103,35 @@ impl Default for FailurePolicy {
 }
 
 impl FailurePolicy {
+    /// Where the values come from, on a topic whose subscriptions have `inherited` unless somebody
+    /// sets something else; `from_intent` if that has anything of an intent.
+    pub fn sources(&self, inherited: &FailurePolicy, from_intent: bool) -> PolicySources {
+        let source = |is_same: bool, can_be_intent: bool| match (is_same, can_be_intent) {
+            (false, _) => PolicySource::Override,
+            (true, true) if from_intent => PolicySource::Intent,
+            (true, _) => PolicySource::Fallback,
+        };
+        let (own, given) = (self, inherited);
+        PolicySources {
+            max_redelivery_count: source(
+                own.max_redelivery_count == given.max_redelivery_count,
+                true,
+            ),
+            ack_timeout_ms: source(own.ack_timeout_ms == given.ack_timeout_ms, false),
+            base_redelivery_delay_ms: source(
+                own.base_redelivery_delay_ms == given.base_redelivery_delay_ms,
+                true,
+            ),
+            max_redelivery_delay_ms: source(
+                own.max_redelivery_delay_ms == given.max_redelivery_delay_ms,
+                false,
+            ),
+            backoff_strategy: source(own.backoff_strategy == given.backoff_strategy, false),
+            dead_letter_topic: source(own.dead_letter_topic == given.dead_letter_topic, true),
+            poison_policy: source(own.poison_policy == given.poison_policy, true),
+        }
+    }
+
     /// Delay before the delivery that follows attempt `attempt` (the first delivery is attempt 1),
     /// in milliseconds. What the client asked for is a floor; `max_redelivery_delay_ms` caps both.
     pub fn redelivery_delay_ms(&self, attempt: u32, asked_ms: Option<u64>) -> u64 {
@@ -147,5 +212,19 @@ mod tests {
         let no_target = FailurePolicy { poison_policy: PoisonPolicy::DeadLetter, ..policy.clone() };
         assert!(no_target.check().is_err());
         assert!(FailurePolicy { ack_timeout_ms: 0, ..policy }.check().is_err());
+    }
+
+    #[test]
+    fn every_value_says_where_it_comes_from() {
+        use PolicySource::{Fallback, Intent, Override};
+        let inherited = FailurePolicy { max_redelivery_count: 3, ..FailurePolicy::default() };
+        let set = FailurePolicy { ack_timeout_ms: 7, ..inherited.clone() };
+        let sources = set.sources(&inherited, true);
+        assert_eq!(
+            [sources.max_redelivery_count, sources.ack_timeout_ms, sources.backoff_strategy],
+            [Intent, Override, Fallback]
+        );
+        let sources = set.sources(&inherited, false);
+        assert_eq!([sources.max_redelivery_count, sources.poison_policy], [Fallback; 2]);
     }
 }

@@ -12,6 +12,7 @@ mod compat;
 mod config;
 mod consume;
 mod ctl;
+mod demo;
 mod doctor;
 mod failure;
 mod output;
@@ -45,6 +46,8 @@ enum Command {
     Consume(consume::Arguments),
     /// Create, describe and change topics, namespaces and metadata
     Ctl(ctl::Arguments),
+    /// Watch redelivery, dead letters and replay at work, with a broker of its own
+    Demo(demo::Arguments),
     /// Explain the files of a stopped data directory, find damage and repair it
     Doctor(doctor::Arguments),
     /// Measure a broker
@@ -76,6 +79,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Produce(arguments) => produce::run(arguments).await,
         Command::Consume(arguments) => consume::run(arguments).await,
         Command::Ctl(arguments) => ctl::run(arguments).await,
+        Command::Demo(arguments) => demo::run(arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments).await,
         Command::Version => output::line(concat!("danube ", env!("CARGO_PKG_VERSION"))),

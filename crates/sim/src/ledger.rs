@@ -3,6 +3,7 @@
 //!
 //! Law: nothing here comes from the engine's own view of itself.
 
+use crate::ahead::Ahead;
 use danube_core::subscription::{
     Answer, AttemptId, Effect, Event, Note, Progress, Step, Subscription,
 };
@@ -78,6 +79,10 @@ pub struct Ledger {
     pub seen: BTreeSet<u64>,
     /// Whose claim the present event makes, as the ledger stood before it.
     pub claim_holds: Option<bool>,
+    /// What open streams have been given.
+    pub ahead: Ahead,
+    /// Messages that no application can have seen before this step, though a client had them.
+    pub unseen: BTreeSet<u64>,
 }
 
 impl Ledger {
@@ -98,6 +103,8 @@ impl Ledger {
             newest: None,
             seen: BTreeSet::new(),
             claim_holds: None,
+            ahead: Ahead::default(),
+            unseen: BTreeSet::new(),
         }
     }
 
@@ -120,13 +127,11 @@ impl Ledger {
         match event {
             Event::Acked { offset, attempt } => {
                 self.reasons.insert(offset.0);
-                self.claim_holds = attempt.map(|attempt| self.holds(*offset, attempt));
+                self.speak(*offset, *attempt);
             }
-            Event::Nacked { offset, attempt, .. } => {
-                self.claim_holds = attempt.map(|attempt| self.holds(*offset, attempt));
-            }
+            Event::Nacked { offset, attempt, .. } => self.speak(*offset, *attempt),
             Event::Extended { offset, attempt, by_ms } => {
-                self.claim_holds = attempt.map(|attempt| self.holds(*offset, attempt));
+                self.speak(*offset, *attempt);
                 if *by_ms == 0 && self.claim_holds != Some(false) {
                     self.out.remove(&offset.0);
                 }
@@ -134,17 +139,38 @@ impl Ledger {
             Event::DeadLettered { offset } => {
                 self.reasons.insert(offset.0);
             }
-            Event::Opened { consumer, .. }
-            | Event::Closed { consumer, .. }
-            | Event::Detached { consumer } => {
-                self.out.retain(|_, holding| holding.consumer != *consumer);
+            Event::Drained { consumer, count } => {
+                self.ahead.drain(*consumer, *count, is_out(&self.out));
             }
+            Event::ReadsAhead { consumer } => self.ahead.read_ahead(*consumer),
             Event::WindowChanged(window_max) => self.window_max = *window_max,
             Event::Seek { .. } => {
                 self.out.clear();
                 self.epoch += 1;
             }
             _ => {}
+        }
+        self.unseen = self.ahead.unseen().collect();
+        if let Event::Opened { consumer, .. }
+        | Event::Closed { consumer, .. }
+        | Event::Detached { consumer } = event
+        {
+            self.out.retain(|_, holding| holding.consumer != *consumer);
+            self.ahead.close(*consumer);
+        }
+        if let Event::Opened { consumer, .. } = event {
+            self.ahead.open(*consumer);
+        }
+    }
+
+    /// A client speaks of a message, and whoever has it is taken to be that client unless it says
+    /// otherwise.
+    fn speak(&mut self, offset: Offset, attempt: Option<AttemptId>) {
+        self.claim_holds = attempt.map(|attempt| self.holds(offset, attempt));
+        if let Some(holding) = self.out.get(&offset.0)
+            && self.claim_holds != Some(false)
+        {
+            self.ahead.speak(holding.consumer, (offset.0, holding.ticket));
         }
     }
 
@@ -154,6 +180,7 @@ impl Ledger {
             Effect::Deliver { consumer, offset, attempt, ticket } => {
                 let holding = Holding { consumer: *consumer, attempt: *attempt, ticket: *ticket };
                 self.out.insert(offset.0, holding);
+                self.ahead.deliver(*consumer, (offset.0, *ticket));
                 if *attempt == 1 && self.seen.insert(offset.0) {
                     self.newest = self.newest.max(Some(offset.0));
                 }
@@ -162,6 +189,7 @@ impl Ledger {
             Effect::DeadLetter { offset, .. } => {
                 self.out.remove(&offset.0);
             }
+            Effect::Note(Note::AckTimeout(offset)) => self.relieve(*offset),
             Effect::Note(Note::Dropped(offset) | Note::Unmatched(offset)) => {
                 self.reasons.insert(offset.0);
             }
@@ -178,6 +206,21 @@ impl Ledger {
         if let (Event::Acked { offset, .. }, Answer::Taken) = (event, answer) {
             self.acked.insert(offset.0, self.journal.len());
         }
+        self.ahead.settle(is_out(&self.out));
+    }
+
+    /// An application let its time run out: in Shared, what its client has besides may go to
+    /// others, if there are any.
+    fn relieve(&mut self, offset: Offset) {
+        if self.kind != SubscriptionType::Shared || self.ahead.streams() < 2 {
+            return;
+        }
+        let holder = self.out.get(&offset.0).map(|holding| holding.consumer);
+        for entry in holder.map(|holder| self.ahead.relieve(holder)).unwrap_or_default() {
+            if is_out(&self.out)(entry) {
+                self.out.remove(&entry.0);
+            }
+        }
     }
 
     /// The broker died; of the journal `kept` records are left.
@@ -188,6 +231,7 @@ impl Ledger {
         self.journal.iter().for_each(|step| progress.apply(step));
         self.progress = progress;
         self.out.clear();
+        self.ahead.clear();
         self.epoch = 0;
         self.reopen();
     }
@@ -244,4 +288,9 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Whether a delivery is neither settled nor failed.
+fn is_out(out: &BTreeMap<u64, Holding>) -> impl Fn((u64, u64)) -> bool {
+    |(offset, ticket)| out.get(&offset).is_some_and(|holding| holding.ticket == ticket)
 }

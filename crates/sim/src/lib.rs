@@ -9,6 +9,7 @@
 //!
 //! Law: the same seed gives the same history, step for step.
 
+mod ahead;
 mod chance;
 pub mod invariants;
 mod ledger;
@@ -16,6 +17,7 @@ mod mutant;
 mod workload;
 mod world;
 
+pub use ahead::Ahead;
 pub use ledger::{Holding, Ledger, Sight};
 pub use mutant::Mutant;
 

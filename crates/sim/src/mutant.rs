@@ -32,11 +32,13 @@ pub enum Mutant {
     ForgetsTimers,
     /// Bodies stay.
     KeepsBodies,
+    /// What a client has taken counts as seen.
+    BlamesTheUnseen,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 11] = [
+    pub const ALL: [Mutant; 12] = [
         Mutant::LosesAcks,
         Mutant::RepeatsDeliveries,
         Mutant::SwapsDeliveries,
@@ -48,6 +50,7 @@ impl Mutant {
         Mutant::ForgetsFetches,
         Mutant::ForgetsTimers,
         Mutant::KeepsBodies,
+        Mutant::BlamesTheUnseen,
     ];
 
     /// What the engine is told instead; `None` for nothing.
@@ -55,6 +58,7 @@ impl Mutant {
         match (self, event) {
             (Mutant::LosesAcks, Event::Acked { .. }) if chance.one_in(4) => None,
             (Mutant::IgnoresWindow, Event::WindowChanged(_)) => None,
+            (Mutant::BlamesTheUnseen, Event::ReadsAhead { .. }) => None,
             (Mutant::ForgetsTimers, Event::Deadline) => None,
             (Mutant::HearsTheLost, Event::Acked { offset, .. }) => {
                 Some(Event::Acked { offset, attempt: None })
@@ -101,7 +105,8 @@ impl Mutant {
             Mutant::LosesAcks
             | Mutant::IgnoresWindow
             | Mutant::HearsTheLost
-            | Mutant::ForgetsTimers => {}
+            | Mutant::ForgetsTimers
+            | Mutant::BlamesTheUnseen => {}
         }
     }
 }

@@ -18,6 +18,9 @@ const KINDS: [SubscriptionType; 4] = [
 ];
 const FILTERS: [&[&str]; 5] = [&[], &[], &["a*"], &["b?"], &["c0", "a1"]];
 
+/// The consumer that finishes everything at the end.
+const LAST: u64 = 99;
+
 /// One history.
 pub(crate) struct Workload {
     world: World,
@@ -41,13 +44,15 @@ impl Workload {
             lease_total_ms_max: 9_000,
             ..Config::new(kind, policy(&mut chance), window_max)
         };
-        Workload {
-            consumers: 1 + chance.below(6),
-            keys: *chance.pick(&[1, 2, 6, 30]),
-            backlog_max: *chance.pick(&[5, 40, 200]),
-            trouble: *chance.pick(&[0, 40, 200]),
-            world: World::new(seed, config, chance, mutant),
-        }
+        let consumers = 1 + chance.below(6);
+        let keys = *chance.pick(&[1, 2, 6, 30]);
+        let backlog_max = *chance.pick(&[5, 40, 200]);
+        let trouble = *chance.pick(&[0, 40, 200]);
+        let ahead: Vec<ConsumerId> =
+            (1..=consumers).chain([LAST]).filter(|_| chance.one_in(2)).map(ConsumerId).collect();
+        let mut world = World::new(seed, config, chance, mutant);
+        world.ahead.extend(ahead);
+        Workload { world, consumers, keys, backlog_max, trouble }
     }
 
     pub fn play(mut self, operations: u32) -> Result<Report, Failure> {
@@ -113,7 +118,7 @@ impl Workload {
         }
         let place = world.chance.below(world.hands.len() as u64) as usize;
         let (offset, claim) = world.hands[place];
-        let attempt = world.chance.one_in(2).then_some(claim);
+        let attempt = claim.filter(|_| world.chance.one_in(2));
         let event = match world.chance.below(20) {
             0..13 => Event::Acked { offset, attempt },
             13..17 => {
@@ -189,7 +194,7 @@ impl Workload {
             self.world.tell(Event::Detached { consumer })?;
         }
         let world = &mut self.world;
-        let consumer = ConsumerId(99);
+        let consumer = ConsumerId(LAST);
         world.open(consumer, 8)?;
         for _ in 0..4 * world.ledger.unfinished.len() + 100 {
             if world.ledger.unfinished.is_empty() {

@@ -42,8 +42,11 @@ pub(crate) struct World {
     pub ledger: Ledger,
     pub now: Tick,
     pub connections: BTreeMap<ConsumerId, Connection>,
-    /// What connections took: offset and the claim that its client may make.
-    pub hands: VecDeque<(Offset, AttemptId)>,
+    /// What connections took: offset, and the claim that its client may make. A client that reads
+    /// ahead has a wire on which it cannot make any.
+    pub hands: VecDeque<(Offset, Option<AttemptId>)>,
+    /// Consumers whose clients read ahead of their applications.
+    pub ahead: BTreeSet<ConsumerId>,
     pub bodies: BTreeSet<Offset>,
     pub fetch: Option<(Offset, u32)>,
     pub reads: Vec<(Offset, u32)>,
@@ -63,6 +66,7 @@ impl World {
             now: Tick(0),
             connections: BTreeMap::new(),
             hands: VecDeque::new(),
+            ahead: BTreeSet::new(),
             bodies: BTreeSet::new(),
             fetch: None,
             reads: Vec::new(),
@@ -185,6 +189,9 @@ impl World {
         let connection = Connection { size: size as usize, queue: VecDeque::new() };
         self.connections.insert(consumer, connection);
         self.tell(Event::Opened { consumer, room: size })?;
+        if self.ahead.contains(&consumer) {
+            self.tell(Event::ReadsAhead { consumer })?;
+        }
         Ok(())
     }
 
@@ -198,10 +205,11 @@ impl World {
     pub fn drain(&mut self, consumer: ConsumerId, count: usize) -> Result<(), Failure> {
         let Some(open) = self.connections.get_mut(&consumer) else { return Ok(()) };
         let count = count.min(open.queue.len());
+        let can_claim = !self.ahead.contains(&consumer);
         for entry in open.queue.drain(..count).filter(|entry| !entry.is_void) {
             let epoch = self.ledger.epoch;
             let claim = AttemptId { number: entry.attempt, consumer, epoch };
-            self.hands.push_back((entry.offset, claim));
+            self.hands.push_back((entry.offset, can_claim.then_some(claim)));
         }
         while self.hands.len() > HANDS_LEN_MAX {
             self.hands.pop_front();

@@ -3,6 +3,7 @@
 //! Law: each sentence names the file or the topic, says why, and what to do next; each error says
 //! through [`Fault`] what a caller should do about it.
 
+use danube_core::sequence::SequenceRefusal;
 use danube_core::{Epoch, Fault, FaultKind, Offset, TopicId};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -147,6 +148,14 @@ pub enum AppendError {
         /// Highest epoch seen.
         current: Epoch,
     },
+    /// A numbered batch is not the one that comes next.
+    #[error("topic {topic}: {why}")]
+    Sequence {
+        /// The topic.
+        topic: TopicId,
+        /// What is wrong with its number.
+        why: SequenceRefusal,
+    },
     /// The topic was deleted.
     #[error("topic {0} is deleted")]
     Forgotten(TopicId),
@@ -171,6 +180,7 @@ impl AppendError {
                 FaultKind::Retry
             }
             AppendError::TooLarge { .. } | AppendError::Empty => FaultKind::Invalid,
+            AppendError::Sequence { .. } => FaultKind::Precondition,
             AppendError::Forgotten(_) => FaultKind::NotFound,
             AppendError::Exhausted(_) => FaultKind::Precondition,
             AppendError::Damaged(_) => FaultKind::Internal,

@@ -71,6 +71,11 @@ pub(crate) fn journal_new_path(dir: &Path) -> PathBuf {
     dir.join("journal.new")
 }
 
+/// Path of the file that is kept for a full disk.
+pub(crate) fn reserve_path(dir: &Path) -> PathBuf {
+    dir.join("journal.reserve")
+}
+
 /// Path under which what was journal file `sequence` waits to be used again.
 pub(crate) fn spare_path(dir: &Path, sequence: u64) -> PathBuf {
     dir.join(format!("journal-{sequence:020}.spare"))

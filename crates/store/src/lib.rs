@@ -12,13 +12,15 @@
 //! | question | look in |
 //! |---|---|
 //! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
+//! | how the records of an append are laid out | `batch` |
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
-//! | what happens when the disk refuses | `writer`, `journal` |
+//! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
 mod archive;
+mod batch;
 mod cache;
 mod checkpoint;
 mod clock;
@@ -41,6 +43,7 @@ mod recovery;
 mod replay;
 mod restore;
 mod rewrite;
+mod room;
 mod scan;
 mod secure;
 mod segment;
@@ -58,6 +61,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{RecordBatch, RecordBatchBuilder};
 pub use clock::{Clock, NoClock};
 pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
 pub use frame::FRAME_PAYLOAD_MAX;

@@ -2,6 +2,7 @@
 //!
 //! Law: pushing never waits and never grows the queue beyond its bounds; it is refused instead.
 
+use crate::error::AppendError;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 
@@ -12,6 +13,15 @@ pub(crate) enum Refused {
     Full,
     /// Nobody works it off any more.
     Closed,
+}
+
+impl From<Refused> for AppendError {
+    fn from(refused: Refused) -> AppendError {
+        match refused {
+            Refused::Full => AppendError::Full,
+            Refused::Closed => AppendError::Closed,
+        }
+    }
 }
 
 /// The queue; items have a size in bytes.

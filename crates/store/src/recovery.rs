@@ -22,7 +22,7 @@ use crate::options::RecoveryProgress;
 use crate::replay::{take_messages, take_progress};
 use crate::restore::{self, Restored};
 use crate::scan::{Scan, Seen};
-use crate::secure::{mark, secure};
+use crate::secure::{Unsecured, mark};
 use crate::segment::SegmentId;
 use crate::topic::TopicState;
 use crate::torn::Behind;
@@ -53,6 +53,8 @@ pub(crate) struct Recovered {
     pub generation: u64,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
+    /// The newest journal file, if only the kernel may have some of it.
+    pub unsecured: Option<Unsecured>,
 }
 
 /// Reads the log in `dir`.
@@ -117,7 +119,7 @@ pub(crate) fn recover(
     for at in 0..files.len() {
         recovery.file(&files, at)?;
     }
-    recovery.finish(&files)
+    Ok(recovery.finish(files))
 }
 
 /// A catalog that was lost and begun anew would count starts from 1 again, know no topic, and so
@@ -405,40 +407,25 @@ impl Recovery<'_> {
         }
     }
 
-    fn secure(&mut self, last: &Found) -> Result<(), OpenError> {
-        if let (Some(lsn), None, Some(_)) = (self.expected, self.hole, last.header) {
-            let mark = mark(lsn, self.found.last_topic, self.found.tail_lost);
-            match secure(self.disk, self.dir, last, self.end, &mark) {
-                Ok(()) => return Ok(()),
-                Err(error) => {
-                    let path = last.path.display();
-                    tracing::warn!(%path, %error, "cannot copy the newest journal file; syncing it as it is");
-                }
-            }
-        }
-        let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
-        synced.map_err(|error| OpenError::io("sync", &last.path, &error))
-    }
-
-    fn finish(mut self, files: &[Found]) -> Result<Recovered, OpenError> {
+    fn finish(mut self, mut files: Vec<Found>) -> Recovered {
         for (topic, place) in std::mem::take(&mut self.suspects) {
             self.stop(topic, place, "frames are missing that may have been its last");
         }
-        if let Some(last) = files.last() {
+        if let Some(last) = files.pop() {
             let boot = self.boot.unwrap_or_default();
             self.pass_over(last.header, Some((u32::MAX, boot)));
             self.found.next_sequence = last.sequence.saturating_add(1);
-            // A killed process may have left bytes that only the kernel has. Once they are read
-            // and acted upon, they must not be lost to a later power cut.
-            if !self.marked {
-                self.secure(last)?;
-            }
+            let whole = last.header.is_some() && self.hole.is_none();
+            let lsn = self.expected.filter(|_| whole);
+            let mark = lsn.map(|lsn| mark(lsn, self.found.last_topic, self.found.tail_lost));
+            self.found.unsecured =
+                (!self.marked).then_some(Unsecured { file: last, end: self.end, mark });
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;
             state.raise_floor();
         }
         self.found.next_lsn = self.expected.unwrap_or(0);
-        Ok(self.found)
+        self.found
     }
 }

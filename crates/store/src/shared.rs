@@ -13,8 +13,9 @@ use crate::topic::Topic;
 use crate::topic_log::{Appended, ReadBatch, ReadLimit};
 use crate::wake::Wake;
 use bytes::Bytes;
+use danube_core::sequence::{Opened, Origin};
 use danube_core::subscription::progress::ProgressRecord;
-use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
+use danube_core::{Epoch, Offset, ProducerId, TopicId, WalSyncMode};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,8 +33,20 @@ pub(crate) enum Command {
     Write(Write),
     /// A topic was deleted: say so in the journal.
     Forget(Arc<Topic>),
+    /// Open a producer anew, after everything that was asked before.
+    Open(Open),
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
+}
+
+/// A producer to be opened.
+pub(crate) struct Open {
+    /// Of which topic.
+    pub topic: Arc<Topic>,
+    /// Which.
+    pub producer: ProducerId,
+    /// Whom to tell.
+    pub done: Done<Opened, AppendError>,
 }
 
 /// One frame to be.
@@ -51,7 +64,11 @@ pub(crate) struct Write {
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
-    Append { records: Arc<Vec<Bytes>>, done: Option<Done<Appended, AppendError>> },
+    Append {
+        records: Arc<Vec<Bytes>>,
+        origin: Option<Origin>,
+        done: Option<Done<Appended, AppendError>>,
+    },
     /// Progress, with its encoded form.
     Record { records: Vec<ProgressRecord>, payload: Vec<u8>, done: Option<Done<(), AppendError>> },
 }
@@ -132,6 +149,8 @@ pub(crate) struct Shared {
     pub unsynced: AtomicBool,
     /// Files that were journal files and can be again.
     pub spares: Mutex<Vec<PathBuf>>,
+    /// Bytes of the file in reserve; 0 while there is none.
+    pub reserve: AtomicU64,
     /// Files that no topic has any more and no checkpoint will name again.
     pub leavings: Mutex<Vec<PathBuf>>,
     /// A power loss may have taken topics of which nothing is left.
@@ -156,6 +175,7 @@ impl Shared {
             full_below: AtomicU64::new(found.next_sequence),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
+            reserve: AtomicU64::new(0),
             leavings: Mutex::new(found.leavings),
             tail_lost: found.tail_lost,
             wake: Wake::default(),

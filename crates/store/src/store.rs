@@ -6,6 +6,7 @@ use crate::lock::DirLock;
 use crate::options::{RecoveryProgress, StoreOptions, StoreStats};
 use crate::reader::Reader;
 use crate::recovery::recover;
+use crate::room::keep_reserve;
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
 use crate::tend::Tender;
@@ -65,11 +66,15 @@ impl Store {
             disk.make_dir(dir).map_err(|error| OpenError::io("make", dir, &error))?;
         }
         let lock = DirLock::take(&*disk, &dir)?;
-        let found = recover(&*disk, &dir, options.incarnation, progress)?;
+        let mut found = recover(&*disk, &dir, options.incarnation, progress)?;
+        // A killed process may have left bytes that only the kernel has. Once they are read and
+        // acted upon, they must not be lost to a later power cut.
+        found.unsecured.take().map_or(Ok(()), |unsecured| unsecured.secure(&*disk, &dir))?;
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
         let (next_sequence, next_lsn) = (found.next_sequence, found.next_lsn);
         let (last_topic, generation) = (found.last_topic, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
+        keep_reserve(&shared);
         let writer = Writer::new(Arc::clone(&shared), next_sequence, next_lsn, last_topic);
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
@@ -223,7 +228,7 @@ fn start(
     let tend = move || {
         let patience = Tender::patience(&common);
         while common.wake.wait(patience) {
-            if let Err(error) = tender.lock().pass() {
+            if let Err(error) = tender.lock().round() {
                 tracing::warn!(%error, "background work on the log stopped");
             }
         }

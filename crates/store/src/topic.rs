@@ -8,6 +8,7 @@ use crate::error::Damage;
 use crate::segment::SegmentRef;
 use crate::topic_log::{ReadBatch, ReadLimit};
 use bytes::Bytes;
+use danube_core::sequence::Sequences;
 use danube_core::subscription::progress::{Progress, ProgressRecord, Step};
 use danube_core::{Offset, Retention, SubscriptionId, TopicId};
 use parking_lot::Mutex;
@@ -97,6 +98,8 @@ pub(crate) struct TopicState {
     pub cached: VecDeque<CachedBatch>,
     /// Subscriptions that have recorded something.
     pub progress: BTreeMap<SubscriptionId, Tracked>,
+    /// Producers that number their messages.
+    pub sequences: Sequences,
     /// What the topic keeps; nothing goes before this is known.
     pub retention: Option<Retention>,
     /// Subscriptions that there are, and where they began; nothing goes before this is known.

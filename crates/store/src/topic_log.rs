@@ -2,16 +2,20 @@
 //!
 //! Law: every call answers exactly once through its callback and never waits for the disk itself.
 
+use crate::batch::RecordBatch;
 use crate::error::{AppendError, Damage, ReadError};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX};
 use crate::queue::Refused;
-use crate::shared::{Command, Read, Shared, Wanted, Work, Write};
+use crate::shared::{Command, Open, Read, Shared, Wanted, Work, Write, answer};
 use crate::step;
 use crate::topic::Topic;
 use crate::writer::frame_len;
 use bytes::Bytes;
+use danube_core::sequence::{Opened, Origin};
 use danube_core::subscription::progress::{Progress, ProgressRecord};
-use danube_core::{Epoch, Offset, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs};
+use danube_core::{
+    Epoch, Offset, ProducerId, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -113,11 +117,52 @@ impl TopicLog {
         sync: WalSyncMode,
         done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
     ) {
+        self.append_from(records, None, sync, done);
+    }
+
+    /// Appends `batch` as [`append`](Self::append) does, once: a batch of `origin` that was stored
+    /// before is answered with the offsets that it has.
+    ///
+    /// `done` gets [`AppendError::Sequence`] when the batch must not be stored where it comes.
+    pub fn append_batch(
+        &self,
+        batch: RecordBatch,
+        origin: Option<Origin>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
+        self.append_from(batch.records().collect(), origin, sync, done);
+    }
+
+    fn append_from(
+        &self,
+        records: Vec<Bytes>,
+        origin: Option<Origin>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
         if records.is_empty() {
             return done(Err(AppendError::Empty));
         }
         let records = Arc::new(records);
-        self.write(Work::Append { records, done: Some(Box::new(done)) }, sync);
+        self.write(Work::Append { records, origin, done: Some(Box::new(done)) }, sync);
+    }
+
+    /// Opens `producer` anew: batches of its earlier epochs are refused from then on. It is done
+    /// after everything that was asked before, so the last sequence that it answers is final.
+    ///
+    /// `done` is called as that of [`append`](Self::append).
+    pub fn open_producer(
+        &self,
+        producer: ProducerId,
+        done: impl FnOnce(Result<Opened, AppendError>) + Send + 'static,
+    ) {
+        let open = Open { topic: Arc::clone(&self.topic), producer, done: Box::new(done) };
+        if let Err((refused, Command::Open(open))) =
+            self.shared.commands.push(Command::Open(open), 0)
+        {
+            answer(Some(open.done), Err(refused.into()));
+        }
     }
 
     /// Records `progress` of subscriptions of this topic. Nothing to record succeeds at once.
@@ -145,13 +190,9 @@ impl TopicLog {
         }
         let write = Write { topic: Arc::clone(&self.topic), epoch: self.epoch, sync, work };
         if let Err((refused, command)) = self.shared.commands.push(Command::Write(write), bytes) {
-            let error = match refused {
-                Refused::Full => AppendError::Full,
-                Refused::Closed => AppendError::Closed,
-            };
             self.shared.counters.refused.fetch_add(1, Relaxed);
             if let Command::Write(write) = command {
-                write.work.refuse(error);
+                write.work.refuse(refused.into());
             }
         }
     }

@@ -15,9 +15,11 @@ use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
 use crate::journal::Journal;
 use crate::rewrite::{Content, Kept};
-use crate::shared::{Command, Done, Shared, Work, Write, answer};
+use crate::room::Claim;
+use crate::shared::{Command, Done, Open, Shared, Work, Write, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
+use danube_core::sequence::Admission;
 use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,8 +51,37 @@ struct Sorted {
     early: Vec<Write>,
     /// Acknowledged after the sync.
     late: Vec<Write>,
+    /// Producers to be opened after it.
+    opens: Vec<Open>,
     /// Who asked for a sync.
     syncs: Vec<Done<u64, AppendError>>,
+}
+
+impl Sorted {
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.early.iter().chain(&self.late)
+    }
+
+    /// Bytes of all frames.
+    fn bytes(&self) -> u64 {
+        let bytes: usize = self.writes().map(|write| frame_len(&write.work)).sum();
+        (bytes + self.forgotten.len() * FRAME_HEADER_LEN) as u64
+    }
+
+    /// Bytes of the frames that make such a claim.
+    fn bytes_of(&self, claim: Claim) -> u64 {
+        let such = self.writes().filter(|write| Claim::of(&write.work) == claim);
+        such.map(|write| frame_len(&write.work) as u64).sum()
+    }
+
+    /// Answers with `error` what `refused` picks, and leaves it out.
+    fn refuse_if(&mut self, error: &AppendError, mut refused: impl FnMut(&Write) -> bool) {
+        for writes in [&mut self.early, &mut self.late] {
+            for write in writes.extract_if(.., |write| refused(write)) {
+                write.work.refuse(error.clone());
+            }
+        }
+    }
 }
 
 /// A write with its place in the journal.
@@ -71,6 +102,7 @@ impl Drop for CloseOnExit {
             for command in commands {
                 match command {
                     Command::Write(write) => write.work.refuse(AppendError::Closed),
+                    Command::Open(open) => answer(Some(open.done), Err(AppendError::Closed)),
                     Command::Sync(done) => answer(done, Err(AppendError::Closed)),
                     Command::Forget(_) => {}
                 }
@@ -107,9 +139,11 @@ impl Writer {
         let mut sorted = sort(commands);
         self.now = self.shared.options.clock.wall().0;
         let syncs = std::mem::take(&mut sorted.syncs);
+        let opens = std::mem::take(&mut sorted.opens);
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
         }
+        opens.into_iter().for_each(open_producer);
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
             let synced = self.journal.flush(self.next_lsn);
@@ -146,21 +180,44 @@ impl Writer {
         Ok(())
     }
 
+    /// Refuses what there is no room for: large appends first, progress last.
+    fn fit(&mut self, sorted: &mut Sorted) {
+        for claim in Claim::ALL {
+            if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
+                continue;
+            }
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.next_lsn);
+            let Err(error) = reserved else { continue };
+            let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
+            let mut room = self.journal.room(claim).saturating_sub(others);
+            sorted.refuse_if(&error, |write| {
+                let bytes = frame_len(&write.work) as u64;
+                let fits = Claim::of(&write.work) != claim || bytes <= room;
+                if fits && Claim::of(&write.work) == claim {
+                    room -= bytes;
+                }
+                !fits
+            });
+            self.failed();
+        }
+    }
+
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.next_lsn));
+        if let Err(error) = ready {
+            sorted.refuse_if(&error, |_| true);
+            return self.failed();
+        }
+        self.fit(&mut sorted);
         let Sorted { forgotten, early, late, .. } = sorted;
-        let writes = early.iter().chain(&late);
-        let bytes: usize = writes.map(|write| frame_len(&write.work)).sum();
-        let bytes = (bytes + forgotten.len() * FRAME_HEADER_LEN) as u64;
-        let ready = limited.and_then(|()| self.journal.ready(bytes, self.next_lsn));
-        let (file, start) = match ready {
-            Ok(place) => place,
-            Err(error) => {
-                let works = early.into_iter().chain(late).map(|write| write.work);
-                works.for_each(|work| work.refuse(error.clone()));
-                return self.failed();
-            }
-        };
+        let Some((file, start)) = self.journal.place() else { return };
+        // After what is refused for want of room, so that nothing of its producer overtakes it.
+        let early: Vec<_> = early.into_iter().filter_map(in_sequence).collect();
+        let late: Vec<_> = late.into_iter().filter_map(in_sequence).collect();
+        if early.is_empty() && late.is_empty() && forgotten.is_empty() {
+            return;
+        }
         let begun = (self.next_lsn, self.last_topic);
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
@@ -233,7 +290,7 @@ impl Writer {
         let synced_mode = sync == WalSyncMode::FsyncBatch;
         let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
         let header = match &mut work {
-            Work::Append { records, done } => {
+            Work::Append { records, done, .. } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Messages);
                 // The queue's limits keep the count far below 2^32.
                 header.count = records.len() as u32;
@@ -279,8 +336,11 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, done } => {
+            Work::Append { records, origin, done } => {
                 state.next = batch.end();
+                if let Some(origin) = origin {
+                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
+                }
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
@@ -315,6 +375,7 @@ fn sort(commands: Vec<Command>) -> Sorted {
     for command in commands {
         match command {
             Command::Forget(topic) => sorted.forgotten.push(topic),
+            Command::Open(open) => sorted.opens.push(open),
             Command::Sync(done) => sorted.syncs.extend(done),
             Command::Write(write) => {
                 let Some(write) = admit(write) else { continue };
@@ -337,6 +398,39 @@ fn records(work: &Work) -> u64 {
 }
 
 /// Refuses what may not be written; the rest is certain to get an offset.
+fn open_producer(open: Open) {
+    let mut state = open.topic.state.lock();
+    let opened = match &state.damage {
+        _ if state.forgotten => Err(AppendError::Forgotten(open.topic.id)),
+        Some(damage) => Err(AppendError::Damaged(damage.clone())),
+        None => Ok(state.sequences.open(open.producer)),
+    };
+    drop(state);
+    answer(Some(open.done), opened);
+}
+
+/// The write, if it is not of a numbered batch that must not be written; else its caller is told.
+fn in_sequence(mut write: Write) -> Option<Write> {
+    let Work::Append { records, origin: Some(origin), done } = &mut write.work else {
+        return Some(write);
+    };
+    // The queue's limits keep the count far below 2^32.
+    let count = records.len() as u32;
+    let admission = write.topic.state.lock().sequences.admit(origin, count);
+    match admission {
+        Admission::Append => Some(write),
+        Admission::Duplicate(first) => {
+            answer(done.take(), Ok(Appended { first, count }));
+            None
+        }
+        Admission::Refused(why) => {
+            write.work.refuse(AppendError::Sequence { topic: write.topic.id, why });
+            None
+        }
+    }
+}
+
+/// The write, if its topic takes any; else its caller is told.
 fn admit(write: Write) -> Option<Write> {
     let mut state = write.topic.state.lock();
     let (id, epoch) = (write.topic.id, write.epoch);
@@ -363,6 +457,7 @@ fn take_back(framed: Vec<Framed>, error: &AppendError) {
     for Framed { topic, .. } in &framed {
         let mut state = topic.state.lock();
         state.framed = state.next;
+        state.sequences.take_back();
     }
     for Framed { topic, work, batch, .. } in framed {
         if let Work::Append { done: None, .. } = &work {
@@ -370,6 +465,9 @@ fn take_back(framed: Vec<Framed>, error: &AppendError) {
             // message.
             let mut state = topic.state.lock();
             state.floor = state.floor.max(batch.end());
+            if let Work::Append { origin: Some(origin), .. } = &work {
+                state.sequences.stored(origin, batch.count, Offset(batch.first));
+            }
         }
         work.refuse(error.clone());
     }

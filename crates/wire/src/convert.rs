@@ -3,11 +3,12 @@
 //! An enum of the wire is a bare number that may be any; it becomes a word of the core or a
 //! refusal that names it. Whether words fit together is left to the core.
 
-use crate::proto::{control, danube, danube_admin};
+use crate::proto::{control, danube, danube_admin, stream};
 use danube::consumer_request::SubscriptionType as WireType;
 use danube_admin::{SubscriptionBackoffStrategy, SubscriptionPoisonPolicy};
 use danube_core::{
-    Backoff, Delivery, FailurePolicy, Fault, PoisonPolicy, SubscriptionType, TopicName,
+    Backoff, Delivery, FailurePolicy, Fault, Offset, PoisonPolicy, Position, SubscriptionType,
+    TopicName, WallMs,
 };
 
 fn unknown(what: &str, number: i32) -> Fault {
@@ -23,6 +24,43 @@ pub fn delivery(number: i32) -> Result<Delivery, Fault> {
         Ok(danube::DispatchStrategy::NonReliable) => Ok(Delivery::NonReliable),
         Ok(danube::DispatchStrategy::Reliable) => Ok(Delivery::Reliable),
         Err(_) => Err(unknown("dispatch strategy", number)),
+    }
+}
+
+/// A `danube.stream.v1.Delivery` for a topic that is to be made.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for an unknown number.
+pub fn stream_delivery(number: i32) -> Result<Delivery, Fault> {
+    match stream::Delivery::try_from(number) {
+        Ok(stream::Delivery::Unspecified | stream::Delivery::Reliable) => Ok(Delivery::Reliable),
+        Ok(stream::Delivery::NonReliable) => Ok(Delivery::NonReliable),
+        Err(_) => Err(unknown("delivery", number)),
+    }
+}
+
+/// A `danube.stream.v1.SubscriptionType`.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for an unknown number.
+pub fn stream_subscription_type(number: i32) -> Result<SubscriptionType, Fault> {
+    match stream::SubscriptionType::try_from(number) {
+        Ok(stream::SubscriptionType::Shared) => Ok(SubscriptionType::Shared),
+        Ok(stream::SubscriptionType::Exclusive) => Ok(SubscriptionType::Exclusive),
+        Ok(stream::SubscriptionType::Failover) => Ok(SubscriptionType::Failover),
+        Ok(stream::SubscriptionType::KeyShared) => Ok(SubscriptionType::KeyShared),
+        Err(_) => Err(unknown("subscription type", number)),
+    }
+}
+
+/// A `danube.stream.v1.Position`; absent is the latest.
+pub fn stream_position(position: Option<stream::Position>) -> Position {
+    use stream::position::At;
+    match position.and_then(|position| position.at) {
+        Some(At::Earliest(_)) => Position::Earliest,
+        Some(At::Offset(offset)) => Position::Offset(Offset(offset)),
+        Some(At::Time(at)) => Position::Time(WallMs(at)),
+        Some(At::Latest(_)) | None => Position::Latest,
     }
 }
 
@@ -149,6 +187,37 @@ pub fn to_control_failure_policy(policy: &FailurePolicy) -> control::FailurePoli
     }
 }
 
+/// The failure policy that a broker told `danube ctl`.
+///
+/// # Errors
+/// [`Invalid`](danube_core::FaultKind::Invalid) for a word that this version does not know, or a
+/// bad topic name.
+pub fn control_failure_policy(wire: &control::FailurePolicy) -> Result<FailurePolicy, Fault> {
+    let word = |what: &str, word: &str| {
+        Fault::invalid(format!("unknown {what} `{word}`; this version does not know that word"))
+    };
+    let backoff_strategy = match wire.backoff_strategy.as_str() {
+        "fixed" => Backoff::Fixed,
+        "exponential" => Backoff::Exponential,
+        other => return Err(word("backoff strategy", other)),
+    };
+    let known =
+        [PoisonPolicy::None, PoisonPolicy::DeadLetter, PoisonPolicy::Block, PoisonPolicy::Drop];
+    let poison_policy = known
+        .into_iter()
+        .find(|known| known.as_str() == wire.poison_policy)
+        .ok_or_else(|| word("poison policy", &wire.poison_policy))?;
+    Ok(FailurePolicy {
+        max_redelivery_count: wire.max_redelivery_count,
+        ack_timeout_ms: wire.ack_timeout_ms,
+        base_redelivery_delay_ms: wire.base_redelivery_delay_ms,
+        max_redelivery_delay_ms: wire.max_redelivery_delay_ms,
+        backoff_strategy,
+        dead_letter_topic: wire.dead_letter_topic.as_deref().map(TopicName::parse).transpose()?,
+        poison_policy,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,10 +254,9 @@ mod tests {
             let policy = intent.expand(&jobs).failure_policy(&jobs).expect("reliable");
             let wire = to_admin_failure_policy(&policy).expect("has a word");
             assert_eq!(failure_policy(&wire), Ok(policy.clone()));
-            assert_eq!(
-                to_control_failure_policy(&policy).poison_policy,
-                policy.poison_policy.as_str()
-            );
+            let wire = to_control_failure_policy(&policy);
+            assert_eq!(wire.poison_policy, policy.poison_policy.as_str());
+            assert_eq!(control_failure_policy(&wire), Ok(policy));
         }
     }
 

@@ -6,9 +6,11 @@
 use crate::clock::Clock;
 use crate::context::Context;
 use danube_core::change::{Change, SetFailurePolicy};
-use danube_core::{Fault, SubscriptionName, SubscriptionType, TopicName};
+use danube_core::{
+    Fault, PolicySource, PolicySources, SubscriptionName, SubscriptionType, TopicName,
+};
 use danube_wire::convert;
-use danube_wire::proto::danube_admin as proto;
+use danube_wire::proto::{control, danube_admin as proto};
 use std::sync::Arc;
 
 pub(super) async fn set(
@@ -32,6 +34,46 @@ pub(super) async fn set(
     }
     tracing::info!(%topic, %subscription, ?policy, "failure policy set");
     Ok(proto::SubscriptionResponse { success: true })
+}
+
+pub(super) async fn explain(
+    context: &Context,
+    request: control::ExplainFailurePolicyRequest,
+) -> Result<control::ExplainFailurePolicyResponse, Fault> {
+    let name = TopicName::parse(&request.topic)?;
+    let subscription = SubscriptionName::parse(&request.subscription)?;
+    let view = context.meta.view();
+    let partitions = super::partitions(context, &name)?;
+    let topics = partitions.iter().filter_map(|name| Some((name, view.topic(name)?)));
+    // All partitions have the same, but for one that nobody has subscribed to yet.
+    let mut found = control::ExplainFailurePolicyResponse::default();
+    for (name, topic) in topics {
+        let own = topic.own_policy(name);
+        found.inherited = own.as_ref().map(convert::to_control_failure_policy);
+        if let (Some(policy), Some(own)) = (topic.failure_policy(&subscription), own) {
+            found.policy = Some(convert::to_control_failure_policy(policy));
+            found.sources = sources(policy.sources(&own, topic.settings.is_some()));
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn sources(sources: PolicySources) -> Vec<control::FieldSource> {
+    let fields = [
+        ("max_redelivery_count", sources.max_redelivery_count),
+        ("ack_timeout_ms", sources.ack_timeout_ms),
+        ("base_redelivery_delay_ms", sources.base_redelivery_delay_ms),
+        ("max_redelivery_delay_ms", sources.max_redelivery_delay_ms),
+        ("backoff_strategy", sources.backoff_strategy),
+        ("dead_letter_topic", sources.dead_letter_topic),
+        ("poison_policy", sources.poison_policy),
+    ];
+    let to_wire = |(field, source): (&str, PolicySource)| control::FieldSource {
+        field: field.to_owned(),
+        source: source.as_str().to_owned(),
+    };
+    fields.map(to_wire).into()
 }
 
 pub(super) async fn get(

@@ -98,6 +98,7 @@ impl Control for Admin {
     unary!("Control", list_documents, documents::list, control::ListDocumentsRequest => control::ListDocumentsResponse);
     unary!("Control", peek_messages, peek_messages::call, control::PeekMessagesRequest => control::PeekMessagesResponse);
     unary!("Control", seek_subscription, seek_subscription::call, control::SeekSubscriptionRequest => control::SeekSubscriptionResponse);
+    unary!("Control", explain_failure_policy, failure_policy::explain, control::ExplainFailurePolicyRequest => control::ExplainFailurePolicyResponse);
     unary!("Control", replay_dead_letters, replay_dead_letters::call, control::ReplayDeadLettersRequest => control::ReplayDeadLettersResponse);
 }
 

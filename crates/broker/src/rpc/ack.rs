@@ -5,6 +5,7 @@
 
 use super::Settled;
 use crate::context::Context;
+use crate::topic::{Claim, Verdict};
 use danube_core::Fault;
 use danube_wire::proto::danube as proto;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(super) async fn call(
 ) -> Result<proto::AckResponse, Fault> {
     let settled = Settled::parse(request.msg_id, &request.subscription_name)?;
     let handle = context.topics.get(context, &settled.topic)?;
-    handle.ack(settled.subscription, settled.offset).await?;
+    let claim = Claim::of(settled.offset, Verdict::Ack);
+    handle.settle(settled.subscription, vec![claim]).await?;
     Ok(proto::AckResponse { request_id: request.request_id })
 }

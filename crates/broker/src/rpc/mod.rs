@@ -7,6 +7,7 @@
 //! answered call is counted.
 
 mod ack;
+pub(crate) mod attach;
 mod create_producer;
 mod health_check;
 mod list_segment_descriptors;

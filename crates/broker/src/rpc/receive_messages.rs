@@ -6,7 +6,7 @@
 //! of giving up or spinning.
 
 use crate::context::Context;
-use crate::topic::ConsumerStream;
+use crate::topic::{ConsumerStream, OpenedStream, Wire};
 use danube_core::{ConsumerId, Fault, FaultKind};
 use danube_wire::proto::danube as proto;
 use std::sync::Arc;
@@ -33,5 +33,6 @@ async fn open(context: &Arc<Context>, consumer: ConsumerId) -> Result<ConsumerSt
     let unknown = || Fault::not_found(format!("no topic here has a consumer {consumer}"));
     let topic = consumer.topic().ok_or_else(unknown)?;
     let handle = context.topics.get_by_id(context, topic)?.ok_or_else(unknown)?;
-    handle.open(consumer).await
+    let OpenedStream { reader, envelope, .. } = handle.open(consumer, Wire::Compatible).await?;
+    Ok(ConsumerStream::new(reader, envelope))
 }

@@ -7,20 +7,21 @@
 //!
 //! Law: a turn never waits. Everything slow is started in it and wakes the actor when it is done.
 
+use super::TopicIdentity;
 use super::describe::{ConsumerDescription, TopicDescription};
 use super::dispatch::{Dispatch, Refusal};
 use super::fanout::FanoutTopic;
-use super::message::{Message, Publish, StopReason, Stopped, Subscribe};
+use super::message::{
+    BatchFault, Message, OpenedStream, Publish, PublishBatch, StopReason, Stopped, Subscribe,
+};
 use super::producers::Producers;
 use super::reliable::ReliableTopic;
-use super::stream::{ConsumerStream, Signals};
-use super::{MAILBOX_LEN_MAX, TopicIdentity};
+use super::stream::{Signals, Wire};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::change::{Change, DeleteSubscription};
 use danube_core::name::ConsumerName;
-use danube_core::subscription::Event;
 use danube_core::{ConsumerId, Delivery, Fault, FaultKind, SubscriptionName, Tick, catalog};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,7 +101,7 @@ impl TopicActor {
 
     /// Works until it is told to stop, or nobody is left who could ask anything.
     pub(super) async fn run(mut self) {
-        let mut inbox = Vec::with_capacity(TURN_LEN_MAX.min(MAILBOX_LEN_MAX));
+        let mut inbox = Vec::new();
         let signals = Arc::clone(&self.signals);
         while !self.stopped {
             let deadline = self.dispatch.next_deadline().into_iter().chain(self.measure_at).min();
@@ -119,6 +120,10 @@ impl TopicActor {
                 () = timer => {}
             }
             self.turn(&mut inbox);
+            // An idle topic keeps no room for what does not come.
+            if self.measure_at.is_none() {
+                inbox = Vec::new();
+            }
         }
     }
 
@@ -154,24 +159,28 @@ impl TopicActor {
                 self.metrics.producers(self.producers.len());
                 let _ = reply.send(attached);
             }
-            Message::Publish(publish) => self.on_publish(now, publish),
+            Message::Publish(publish) => self.on_publish(now, *publish),
+            Message::OpenProducer { name, mode, reply } => {
+                let attached = self.producers.attach(now, name, mode);
+                self.metrics.producers(self.producers.len());
+                match attached {
+                    Ok(id) => self.dispatch.open_producer(id, reply),
+                    Err(fault) => drop(reply.send(Err(fault))),
+                }
+            }
+            Message::PublishBatch(batch) => self.on_publish_batch(now, *batch),
             Message::Admit { wish, reply } => {
                 let admitted = self.admit(now, &wish);
                 let _ = reply.send(admitted.map(|_| self.dispatch.range().next));
             }
             Message::Attach { wish, record, reply } => {
-                let _ = reply.send(self.attach(now, wish, &record));
+                let _ = reply.send(self.attach(now, *wish, &record));
             }
-            Message::Open { consumer, reply } => {
-                let _ = reply.send(self.open(now, consumer));
+            Message::Open { consumer, wire, reply } => {
+                let _ = reply.send(self.open(now, consumer, wire));
             }
-            Message::Ack { subscription, offset, reply } => {
-                let event = Event::Acked { offset, attempt: None };
-                self.dispatch.settle(now, &subscription, event, reply);
-            }
-            Message::Nack { subscription, offset, delay_ms, reason, reply } => {
-                let event = Event::Nacked { offset, attempt: None, delay_ms, reason };
-                self.dispatch.settle(now, &subscription, event, reply);
+            Message::Settle { subscription, claims, reply } => {
+                self.dispatch.settle(now, &subscription, claims, reply);
             }
             Message::ConsumerHealth { consumer, reply } => {
                 let _ = reply.send(self.known(consumer).map(|_| ()));
@@ -186,7 +195,7 @@ impl TopicActor {
                 }));
             }
             Message::PolicyChanged { subscription, policy } => {
-                self.dispatch.set_policy(now, &subscription, policy);
+                self.dispatch.set_policy(now, &subscription, *policy);
             }
             Message::WindowChanged { subscription, max_unacked_messages } => {
                 self.dispatch.set_window(now, &subscription, max_unacked_messages);
@@ -213,6 +222,13 @@ impl TopicActor {
             Err(fault) => {
                 let _ = publish.reply.send(Err(fault));
             }
+        }
+    }
+
+    fn on_publish_batch(&mut self, now: Tick, batch: PublishBatch) {
+        match self.producers.publishes(now, batch.origin.producer, &batch.producer_name) {
+            Ok(()) => self.dispatch.publish_batch(batch),
+            Err(fault) => (batch.done)(Err(BatchFault::Fault(fault))),
         }
     }
 
@@ -290,12 +306,12 @@ impl TopicActor {
     }
 
     /// Opens the stream of a consumer that is attached, or was before the last restart.
-    fn open(&mut self, now: Tick, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
+    fn open(&mut self, now: Tick, consumer: ConsumerId, wire: Wire) -> Result<OpenedStream, Fault> {
         let known = self.known(consumer)?;
         let (subscription, filters) = (known.subscription.clone(), known.key_filters.clone());
         let admitted = self.dispatch.admit(now, consumer, &subscription, None);
         admitted.map_err(|refusal| self.refused(&subscription, refusal))?;
-        self.dispatch.open(now, consumer, &subscription, &filters)
+        self.dispatch.open(now, consumer, &subscription, &filters, wire)
     }
 
     fn unsubscribed(&mut self, subscription: &SubscriptionName) {

@@ -7,12 +7,13 @@
 //! Law: no method waits. A method that starts something slow hears of it later through
 //! [`Dispatch::advance`].
 
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
-use super::message::{Publish, Reply, Subscribe};
-use super::stream::ConsumerStream;
-use danube_core::subscription::Event;
+use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
+use super::stream::Wire;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
+    catalog,
 };
 
 /// What a topic can read: first offset kept, offset of the next message.
@@ -35,6 +36,12 @@ pub(super) enum Refusal {
 pub(super) trait Dispatch: Send {
     /// Takes a message; its reply is answered when it is as safe as the topic promises.
     fn publish(&mut self, publish: Publish);
+
+    /// Opens a producer that numbers its messages, which the topic has attached.
+    fn open_producer(&mut self, producer: ProducerId, reply: Reply<OpenedProducer>);
+
+    /// Takes a numbered batch, as [`Dispatch::publish`] does.
+    fn publish_batch(&mut self, batch: PublishBatch);
 
     /// What can be read now. A new subscription starts at its end.
     fn range(&self) -> Range;
@@ -73,15 +80,16 @@ pub(super) trait Dispatch: Send {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
-    ) -> Result<ConsumerStream, Fault>;
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault>;
 
-    /// Takes an ack or nack.
+    /// Takes in what a client says of messages that it was given.
     fn settle(
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     );
 
     /// Applies a new failure policy.

@@ -1,13 +1,21 @@
 //! What a topic's actor can be asked: a closed list.
+//!
+//! Law: a message is small, for a mailbox has room for some before any is sent, and there are
+//! thousands of mailboxes; what is large is boxed.
 
+use super::claim::{Claim, Outcome};
 use super::describe::TopicDescription;
-use super::stream::ConsumerStream;
+use super::stream::{QueueReader, Wire};
 use bytes::Bytes;
 use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
+use danube_core::sequence::{Opened, Origin, SequenceRefusal};
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType,
 };
+use danube_store::{Appended, RecordBatch};
+use danube_wire::delivery::Envelope;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -35,6 +43,46 @@ pub(crate) struct Publish {
     #[expect(dead_code, reason = "given back when it is dropped")]
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) reply: Reply<Offset>,
+}
+
+/// A numbered batch on its way to the log.
+pub(crate) struct PublishBatch {
+    pub(crate) producer_name: ProducerName,
+    pub(crate) origin: Origin,
+    pub(crate) batch: RecordBatch,
+    /// When it arrived, on the broker's clock.
+    pub(crate) arrived: Duration,
+    /// The memory it holds until it is answered.
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// Called once with what became of it, from whatever thread knows.
+    pub(crate) done: Box<dyn FnOnce(Result<Appended, BatchFault>) + Send>,
+}
+
+/// Why a numbered batch was not stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BatchFault {
+    /// It is not the one that comes next.
+    Sequence(SequenceRefusal),
+    /// The topic is not served by this actor any more.
+    Moved(String),
+    /// Anything else.
+    Fault(Fault),
+}
+
+/// A producer that numbers its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenedProducer {
+    pub(crate) id: ProducerId,
+    pub(crate) opened: Opened,
+}
+
+/// A consumer's queue, just opened.
+pub(crate) struct OpenedStream {
+    pub(crate) reader: QueueReader,
+    /// For deliveries on the compatible wire.
+    pub(crate) envelope: Arc<Envelope>,
+    /// Where the subscription stands.
+    pub(crate) cursor: Offset,
 }
 
 /// A wish to consume.
@@ -71,34 +119,36 @@ pub(crate) enum Message {
         mode: AccessMode,
         reply: Reply<ProducerId>,
     },
-    Publish(Publish),
+    Publish(Box<Publish>),
+    /// Attach a producer that numbers its messages, and fence its earlier streams.
+    OpenProducer {
+        name: ProducerName,
+        mode: AccessMode,
+        reply: Reply<OpenedProducer>,
+    },
+    PublishBatch(Box<PublishBatch>),
     /// May this consumer attach, and where would a new subscription start?
     Admit {
-        wish: Subscribe,
+        wish: Box<Subscribe>,
         reply: Reply<Offset>,
     },
     /// Attach it, now that the catalog knows `record`.
     Attach {
-        wish: Subscribe,
-        record: catalog::Subscription,
+        wish: Box<Subscribe>,
+        record: Box<catalog::Subscription>,
         reply: Reply<ConsumerId>,
     },
     /// Open the stream of an attached consumer.
     Open {
         consumer: ConsumerId,
-        reply: Reply<ConsumerStream>,
+        wire: Wire,
+        reply: Reply<OpenedStream>,
     },
-    Ack {
+    /// A client says what has become of messages; the reply comes when that is journaled.
+    Settle {
         subscription: SubscriptionName,
-        offset: Offset,
-        reply: Reply<()>,
-    },
-    Nack {
-        subscription: SubscriptionName,
-        offset: Offset,
-        delay_ms: Option<u64>,
-        reason: Option<String>,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     },
     /// Does the topic know this consumer? Refused with `NotFound` if not.
     ConsumerHealth {
@@ -113,7 +163,7 @@ pub(crate) enum Message {
     /// The catalog has a new failure policy for this subscription.
     PolicyChanged {
         subscription: SubscriptionName,
-        policy: FailurePolicy,
+        policy: Box<FailurePolicy>,
     },
     /// The catalog has another window for this subscription.
     WindowChanged {
@@ -139,3 +189,6 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Stopped>,
     },
 }
+
+// Room for 32 messages is made with each mailbox.
+const _: () = assert!(size_of::<Message>() <= 64);

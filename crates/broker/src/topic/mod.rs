@@ -9,6 +9,7 @@
 //! its own inputs.
 
 mod actor;
+mod claim;
 mod describe;
 mod dispatch;
 mod fanout;
@@ -19,10 +20,15 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use claim::{Claim, Outcome, Verdict};
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
 pub(crate) use fanout::VolatileOffsets;
-pub(crate) use message::{AccessMode, StopReason, Stopped, Subscribe};
+pub(crate) use message::{
+    AccessMode, BatchFault, OpenedProducer, OpenedStream, PublishBatch, StopReason, Stopped,
+    Subscribe,
+};
 pub use stream::ConsumerStream;
+pub(crate) use stream::{QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use bytes::Bytes;
@@ -126,7 +132,8 @@ impl TopicHandle {
         })?;
         let arrived = context.clock.elapsed();
         self.call(|reply| {
-            Message::Publish(Publish { producer, producer_name, record, arrived, permit, reply })
+            let publish = Publish { producer, producer_name, record, arrived, permit, reply };
+            Message::Publish(Box::new(publish))
         })
         .await
     }
@@ -141,7 +148,7 @@ impl TopicHandle {
 
     /// Whether a consumer may attach; the answer is where a new subscription would start.
     pub(crate) async fn admit(&self, wish: Subscribe) -> Result<Offset, Fault> {
-        self.call(|reply| Message::Admit { wish, reply }).await
+        self.call(|reply| Message::Admit { wish: Box::new(wish), reply }).await
     }
 
     pub(crate) async fn attach(
@@ -149,29 +156,49 @@ impl TopicHandle {
         wish: Subscribe,
         record: catalog::Subscription,
     ) -> Result<ConsumerId, Fault> {
+        let (wish, record) = (Box::new(wish), Box::new(record));
         self.call(|reply| Message::Attach { wish, record, reply }).await
     }
 
-    pub(crate) async fn open(&self, consumer: ConsumerId) -> Result<ConsumerStream, Fault> {
-        self.call(|reply| Message::Open { consumer, reply }).await
+    /// Opens the stream of an attached consumer; one that it had before ends.
+    pub(crate) async fn open(
+        &self,
+        consumer: ConsumerId,
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault> {
+        self.call(|reply| Message::Open { consumer, wire, reply }).await
     }
 
-    pub(crate) async fn ack(
+    /// Attaches a producer that numbers its messages; its earlier streams are fenced.
+    pub(crate) async fn open_producer(
         &self,
-        subscription: SubscriptionName,
-        offset: Offset,
-    ) -> Result<(), Fault> {
-        self.call(|reply| Message::Ack { subscription, offset, reply }).await
+        name: ProducerName,
+        mode: AccessMode,
+    ) -> Result<OpenedProducer, Fault> {
+        self.call(|reply| Message::OpenProducer { name, mode, reply }).await
     }
 
-    pub(crate) async fn nack(
+    /// Hands over a numbered batch. Waits while the topic has no room for it.
+    ///
+    /// # Errors
+    /// The batch, when the topic has stopped.
+    pub(crate) async fn publish_batch(&self, batch: PublishBatch) -> Result<(), Box<PublishBatch>> {
+        let sent = self.mailbox.send(Message::PublishBatch(Box::new(batch))).await;
+        sent.map_err(|refused| match refused.0 {
+            Message::PublishBatch(batch) => batch,
+            _ => unreachable!("it comes back as it was sent"),
+        })
+    }
+
+    /// Takes in what a client says of messages that it was given; the outcome of each claim, once
+    /// a restart would know of it.
+    pub(crate) async fn settle(
         &self,
         subscription: SubscriptionName,
-        offset: Offset,
-        delay_ms: Option<u64>,
-        reason: Option<String>,
-    ) -> Result<(), Fault> {
-        self.call(|reply| Message::Nack { subscription, offset, delay_ms, reason, reply }).await
+        claims: Vec<Claim>,
+    ) -> Result<Vec<Outcome>, Fault> {
+        claim::check(&claims)?;
+        self.call(|reply| Message::Settle { subscription, claims, reply }).await
     }
 
     pub(crate) async fn consumer_health(&self, consumer: ConsumerId) -> Result<(), Fault> {
@@ -192,8 +219,9 @@ impl TopicHandle {
         subscription: SubscriptionName,
         policy: FailurePolicy,
     ) {
+        let message = Message::PolicyChanged { subscription, policy: Box::new(policy) };
         // A topic that has just stopped reads the policy when it is loaded again.
-        let _ = self.mailbox.send(Message::PolicyChanged { subscription, policy }).await;
+        let _ = self.mailbox.send(message).await;
     }
 
     /// Tells the topic that the catalog has another window for the subscription.

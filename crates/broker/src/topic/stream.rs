@@ -5,24 +5,51 @@
 //! the connection's end tells the actor how many it took ([`Signals`]), and when it went away.
 //!
 //! Law: nothing here waits. The queue's bound is kept by who pushes: the subscription engine never
-//! hands out more than [`QUEUE_LEN_MAX`], and the fan-out drops the oldest.
+//! hands out more than [`Wire::queue_len_max`], and the fan-out drops the oldest.
 
 use danube_core::{ConsumerId, Fault, SubscriptionId};
-use danube_wire::delivery::Delivery;
+use danube_wire::delivery::{Delivery, Envelope};
 use danube_wire::status::to_status;
+use danube_wire::stream::Delivered;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tonic::Status;
 
-/// Deliveries of a reliable subscription that may wait in one consumer's queue.
-pub(super) const QUEUE_LEN_MAX: u32 = 32;
+/// What kind of client reads a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// An official client: it has a buffer of its own, and its acks name no delivery.
+    Compatible,
+    /// A client of `danube.stream.v1`, which says how much it takes and which delivery it means.
+    Native,
+}
+
+impl Wire {
+    /// Deliveries of a reliable subscription that may wait in one consumer's queue.
+    pub(super) fn queue_len_max(self) -> u32 {
+        match self {
+            Wire::Compatible => 32,
+            Wire::Native => 1024,
+        }
+    }
+}
+
+/// On what terms a queue's deliveries go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Terms {
+    /// Which life of the subscription they belong to; raised by each seek.
+    pub(crate) epoch: u32,
+    /// How long a consumer may hold one, in milliseconds; 0 where nothing is acknowledged.
+    pub(crate) lease_ms: u64,
+}
+
 /// Deliveries of a `NonReliable` topic that may wait in one consumer's queue.
-pub(super) const FANOUT_LEN_MAX: usize = 1024;
+pub(super) const FANOUT_LEN_MAX: usize = 16_384;
 /// Bytes of a `NonReliable` topic that may wait in one consumer's queue.
 pub(super) const FANOUT_BYTES_MAX: usize = 8 << 20;
 
@@ -69,6 +96,8 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Taken by the connection and not yet seen by the actor.
     drained: AtomicU32,
+    /// The client said goodbye.
+    is_clean: AtomicBool,
 }
 
 impl Shared {
@@ -84,8 +113,9 @@ impl Shared {
 #[derive(Default)]
 struct Queue {
     /// With the engine's tickets; what is void has no delivery any more, but keeps its place.
-    items: VecDeque<(u64, Option<Delivery>)>,
+    items: VecDeque<(u64, Option<Delivered>)>,
     bytes: usize,
+    terms: Terms,
     waker: Option<Waker>,
     end: End,
 }
@@ -116,16 +146,39 @@ pub(super) struct ConsumerQueue {
     shared: Arc<Shared>,
 }
 
-/// The connection's end of a consumer's queue: a stream of deliveries that ends with a status.
-pub struct ConsumerStream {
+/// The connection's end of a consumer's queue.
+pub(crate) struct QueueReader {
     shared: Arc<Shared>,
+}
+
+/// A stream of deliveries for an official client; it ends with a status.
+pub struct ConsumerStream {
+    reader: QueueReader,
+    envelope: Arc<Envelope>,
+}
+
+impl ConsumerStream {
+    pub(crate) fn new(reader: QueueReader, envelope: Arc<Envelope>) -> ConsumerStream {
+        ConsumerStream { reader, envelope }
+    }
+}
+
+/// Bytes that a delivery counts for in a queue.
+pub(super) fn queued_len(delivery: &Delivered) -> usize {
+    delivery.record.bytes().len()
 }
 
 impl ConsumerQueue {
     pub(super) fn new(key: StreamKey, signals: Arc<Signals>) -> ConsumerQueue {
         let queue = Mutex::new(Queue::default());
         ConsumerQueue {
-            shared: Arc::new(Shared { key, signals, queue, drained: AtomicU32::new(0) }),
+            shared: Arc::new(Shared {
+                key,
+                signals,
+                queue,
+                drained: AtomicU32::new(0),
+                is_clean: AtomicBool::new(false),
+            }),
         }
     }
 
@@ -134,13 +187,24 @@ impl ConsumerQueue {
     }
 
     /// The connection's end. Handed out once: dropping it tells the actor that the stream closed.
-    pub(super) fn stream(&self) -> ConsumerStream {
-        ConsumerStream { shared: Arc::clone(&self.shared) }
+    pub(super) fn reader(&self) -> QueueReader {
+        QueueReader { shared: Arc::clone(&self.shared) }
     }
 
-    pub(super) fn push(&self, ticket: u64, delivery: Delivery) {
+    /// Sets the terms of what is pushed from now on. What is in the queue must be void already,
+    /// if they are not the same.
+    pub(super) fn set_terms(&self, terms: Terms) {
+        self.shared.queue.lock().terms = terms;
+    }
+
+    /// Whether the client said goodbye before it closed.
+    pub(super) fn is_clean(&self) -> bool {
+        self.shared.is_clean.load(Ordering::Acquire)
+    }
+
+    pub(super) fn push(&self, ticket: u64, delivery: Delivered) {
         let mut queue = self.shared.queue.lock();
-        queue.bytes += delivery.encoded_len();
+        queue.bytes += queued_len(&delivery);
         queue.items.push_back((ticket, Some(delivery)));
         let waker = queue.waker.take();
         drop(queue);
@@ -155,7 +219,7 @@ impl ConsumerQueue {
         if let Some(entry) = queue.items.iter_mut().find(|entry| entry.0 == ticket)
             && let Some(void) = entry.1.take()
         {
-            queue.bytes -= void.encoded_len();
+            queue.bytes -= queued_len(&void);
         }
         let skipped = queue.skip_void();
         drop(queue);
@@ -168,17 +232,28 @@ impl ConsumerQueue {
         queue.items.len() < FANOUT_LEN_MAX && queue.bytes + len <= FANOUT_BYTES_MAX
     }
 
-    /// Drops the oldest deliveries until one more of `len` bytes fits; answers how many.
-    pub(super) fn make_fanout_room(&self, len: usize) -> u64 {
+    /// Adds deliveries of the fan-out, and drops the oldest ones where there is no room; answers how
+    /// many those were.
+    pub(super) fn push_newest(&self, batch: &[Delivered]) -> u64 {
         let mut queue = self.shared.queue.lock();
         let mut dropped = 0;
-        while queue.items.len() >= FANOUT_LEN_MAX
-            || (!queue.items.is_empty() && queue.bytes + len > FANOUT_BYTES_MAX)
-        {
-            if let Some((_, Some(oldest))) = queue.items.pop_front() {
-                queue.bytes -= oldest.encoded_len();
-                dropped += 1;
+        for delivery in batch {
+            let len = queued_len(delivery);
+            while queue.items.len() >= FANOUT_LEN_MAX
+                || (!queue.items.is_empty() && queue.bytes + len > FANOUT_BYTES_MAX)
+            {
+                if let Some((_, Some(oldest))) = queue.items.pop_front() {
+                    queue.bytes -= queued_len(&oldest);
+                    dropped += 1;
+                }
             }
+            queue.bytes += len;
+            queue.items.push_back((0, Some(delivery.clone())));
+        }
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
         }
         dropped
     }
@@ -202,21 +277,31 @@ impl ConsumerQueue {
     }
 }
 
-impl futures::Stream for ConsumerStream {
-    type Item = Result<Delivery, Status>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+impl QueueReader {
+    /// Takes deliveries into `out` until `fits` says no to the next one, on terms that hold for
+    /// all of them. Ready with `None` when there is nothing more to come.
+    pub(crate) fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut fits: impl FnMut(&Delivered) -> bool,
+        out: &mut Vec<Delivered>,
+    ) -> Poll<Option<Result<Terms, Fault>>> {
         let shared = &self.shared;
         let mut queue = shared.queue.lock();
-        let mut skipped = queue.skip_void();
-        if let Some((_, Some(delivery))) = queue.items.pop_front() {
-            queue.bytes -= delivery.encoded_len();
-            drop(queue);
-            skipped += 1;
-            shared.count_drained(skipped);
-            return Poll::Ready(Some(Ok(delivery)));
+        let mut taken = queue.skip_void();
+        let before = out.len();
+        while let Some((_, Some(next))) = queue.items.front()
+            && fits(next)
+            && let Some((_, Some(delivery))) = queue.items.pop_front()
+        {
+            queue.bytes -= queued_len(&delivery);
+            out.push(delivery);
+            taken += 1 + queue.skip_void();
         }
-        shared.count_drained(skipped);
+        shared.count_drained(taken);
+        if out.len() > before {
+            return Poll::Ready(Some(Ok(queue.terms)));
+        }
         match std::mem::replace(&mut queue.end, End::Told) {
             End::Open => {
                 queue.end = End::Open;
@@ -225,15 +310,37 @@ impl futures::Stream for ConsumerStream {
                 }
                 Poll::Pending
             }
-            End::Pending(fault) => Poll::Ready(Some(Err(to_status(&fault)))),
+            End::Pending(fault) => Poll::Ready(Some(Err(fault))),
             End::Told => Poll::Ready(None),
         }
     }
+
+    /// Says goodbye: what the consumer holds goes back and is not counted as an attempt.
+    pub(crate) fn close(self) {
+        self.shared.is_clean.store(true, Ordering::Release);
+    }
 }
 
-impl Drop for ConsumerStream {
+impl Drop for QueueReader {
     fn drop(&mut self) {
         self.shared.signals.closed.lock().push(self.shared.key);
         self.shared.signals.wake();
+    }
+}
+
+impl futures::Stream for ConsumerStream {
+    type Item = Result<Delivery, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut one = Vec::with_capacity(1);
+        let mut room = true;
+        let taken = self.reader.poll_take(cx, |_| std::mem::replace(&mut room, false), &mut one);
+        taken.map(|next| {
+            let ended = next?.map_err(|fault| to_status(&fault));
+            let Some(Delivered { offset, record, .. }) = one.pop() else {
+                return ended.err().map(Err);
+            };
+            Some(Ok(Delivery::new(record, offset, Arc::clone(&self.envelope))))
+        })
     }
 }

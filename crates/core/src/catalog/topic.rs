@@ -76,13 +76,18 @@ impl Topic {
         topic: &TopicName,
         subscription: &SubscriptionName,
     ) -> Option<FailurePolicy> {
-        if self.delivery == Delivery::NonReliable {
-            return None;
-        }
-        self.policies_ahead.get(subscription).cloned().or_else(|| match &self.settings {
+        let own = self.own_policy(topic)?;
+        Some(self.policies_ahead.get(subscription).cloned().unwrap_or(own))
+    }
+
+    /// The policy of its subscriptions where nobody sets another: the intent's, else the fallback;
+    /// `None` where delivery is `NonReliable`.
+    pub fn own_policy(&self, topic: &TopicName) -> Option<FailurePolicy> {
+        match &self.settings {
+            _ if self.delivery == Delivery::NonReliable => None,
             Some(settings) => settings.failure_policy(topic),
             None => Some(FailurePolicy::default()),
-        })
+        }
     }
 
     /// The policy of `subscription` as it is, or as it was set ahead.

@@ -61,9 +61,10 @@ impl Bodies {
         !self.line.is_empty() || self.reads.iter().any(|read| read.retry.is_none())
     }
 
-    /// When the oldest read was asked for that is not answered.
-    pub fn asked(&self) -> Option<Tick> {
-        self.reads.iter().filter(|read| read.retry.is_none()).map(|read| read.asked).min()
+    /// When the oldest read was asked for that is not answered, and where it begins.
+    pub fn asked(&self) -> Option<(Tick, Offset)> {
+        let asked = self.reads.iter().filter(|read| read.retry.is_none());
+        asked.map(|read| (read.asked, read.from)).min()
     }
 }
 

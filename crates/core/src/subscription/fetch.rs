@@ -72,9 +72,9 @@ impl Reader {
         self.pending.is_some()
     }
 
-    /// When the fetch was asked for that is not answered.
-    pub fn asked(&self) -> Option<Tick> {
-        self.pending.map(|pending| pending.asked)
+    /// When the fetch was asked for that is not answered, and where it begins.
+    pub fn asked(&self) -> Option<(Tick, Offset)> {
+        self.pending.map(|pending| (pending.asked, pending.from))
     }
 }
 
@@ -103,7 +103,7 @@ impl Subscription {
     /// nothing to do is reason enough: bodies that cannot go are parked.
     fn is_hungry(&self) -> bool {
         let window_max = self.config.window_max.max(1);
-        let appetite = self.gate.appetite(&self.streams, window_max.max(FETCH_LEN_MIN));
+        let appetite = self.gate.appetite(window_max.max(FETCH_LEN_MIN));
         let is_full = self.slots.counts().window_used() >= window_max;
         match appetite {
             Appetite::None => false,
@@ -183,10 +183,12 @@ impl Subscription {
 
     /// Passes over offsets that the log does not have: the cursor must not wait for them.
     fn skip(&mut self, first: Offset, end: Offset, out: &mut Vec<Effect>) {
-        let first = self.progress.first_unfinished(first);
-        if first < end {
-            out.push(Effect::Note(Note::Gap { first, end }));
-            self.finish_range(first, end, out);
+        let mut first = self.progress.first_unfinished(first);
+        while first < end {
+            let gap_end = self.progress.unfinished_end(first, end);
+            out.push(Effect::Note(Note::Gap { first, end: gap_end }));
+            self.finish_range(first, gap_end, out);
+            first = self.progress.first_unfinished(gap_end);
         }
     }
 }

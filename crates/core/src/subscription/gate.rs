@@ -9,7 +9,7 @@
 
 use super::lanes::PerKey;
 use super::members::{Members, Pick};
-use super::slot::{KeyId, List, SlotId, Slots};
+use super::slot::{KeyId, List, SlotId, Slots, StreamNo};
 use super::stream::{Stream, Streams};
 use crate::ids::{ConsumerId, Offset};
 use crate::policy::SubscriptionType;
@@ -128,6 +128,13 @@ impl Gate {
         }
     }
 
+    /// A stream has room now, or has none any more: it is full, or closed.
+    pub fn room_changed(&mut self, stream: StreamNo, has_room: bool) {
+        if let Gate::PerKey(gate) = self {
+            gate.room_changed(stream, has_room);
+        }
+    }
+
     /// The next message and its consumer. What is sent must be taken, what is unmatched finished,
     /// what is to be read must be asked for.
     pub fn next(&mut self, slots: &Slots, members: &mut Members, streams: &Streams) -> Next {
@@ -152,16 +159,16 @@ impl Gate {
                 let has_room = |c: ConsumerId| streams.of(c).is_some_and(Stream::has_room);
                 slots.get(id).has_body && members.has_taker(gate.kind, has_room)
             }),
-            Gate::PerKey(gate) => gate.has_taker(streams),
+            Gate::PerKey(gate) => gate.has_taker(),
         }
     }
 
     /// Whether looking further ahead may find something to send: in KeyShared while a consumer
     /// has room and nothing of its own, or few keys have anything to send.
-    pub fn appetite(&self, streams: &Streams, enough: u32) -> Appetite {
+    pub fn appetite(&self, enough: u32) -> Appetite {
         match self {
             Gate::InOrder(_) => Appetite::Some,
-            Gate::PerKey(gate) => gate.appetite(streams, enough),
+            Gate::PerKey(gate) => gate.appetite(enough),
         }
     }
 

@@ -1,9 +1,11 @@
 //! KeyShared's gate: one lane per key that has messages here.
 //!
 //! The head of a lane is the next message of its key, while none of the key is out. Heads lie with
-//! the consumer that owns the key; only a change of consumers makes heads look for owners anew.
+//! the stream of the consumer that owns the key; only a change of consumers makes heads look for
+//! owners anew. The first head of each stream that has room is in front: of these the oldest goes.
 //!
-//! Law: at most one message of a key goes at a time, in offset order.
+//! Law: at most one message of a key goes at a time, in offset order; what a delivery costs does
+//! not grow with the number of consumers, but for its logarithm.
 
 use super::gate::{Appetite, Next};
 use super::members::{Members, Pick};
@@ -26,9 +28,29 @@ pub(super) struct PerKey {
     /// Heads whose owner is to be looked up, and some that are heads no more.
     fresh: VecDeque<KeyId>,
     fresh_len: usize,
-    /// Heads by owner. No empty lists.
-    owned: BTreeMap<StreamNo, BTreeMap<Offset, KeyId>>,
+    /// By number of the stream.
+    owners: Vec<Owner>,
+    /// Heads that lie with owners.
     owned_len: usize,
+    /// The first head of each owner that has room.
+    front: BTreeMap<Offset, StreamNo>,
+    /// How many owners have room.
+    roomy: usize,
+}
+
+/// A stream, as far as it owns keys.
+#[derive(Debug, Clone, Default)]
+struct Owner {
+    heads: BTreeMap<Offset, KeyId>,
+    has_room: bool,
+}
+
+impl Owner {
+    /// The head that goes next, if this owner can take it.
+    fn front(&self) -> Option<Offset> {
+        let (offset, _) = self.heads.first_key_value()?;
+        self.has_room.then_some(*offset)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -195,14 +217,10 @@ impl PerKey {
                 return Next::Unmatched(head);
             }
         }
-        let with_room = self.owned.iter().filter_map(|(owner, heads)| {
-            let stream = streams.get(*owner).filter(|stream| stream.has_room())?;
-            let (offset, key) = heads.first_key_value()?;
-            Some((*offset, *key, stream.consumer))
-        });
-        let Some((_, key, owner)) = with_room.min_by_key(|(offset, ..)| *offset) else {
-            return Next::Wait;
-        };
+        let Some((offset, number)) = self.front.first_key_value() else { return Next::Wait };
+        let key = self.owners[*number as usize].heads[offset];
+        let Some(stream) = streams.get(*number) else { return Next::Wait };
+        let owner = stream.consumer;
         let head = self.lanes[key as usize].head;
         if slots.get(head).has_body {
             return Next::Send(head, owner);
@@ -216,15 +234,18 @@ impl PerKey {
         self.owned_len + self.fresh_len
     }
 
-    pub fn has_taker(&self, streams: &Streams) -> bool {
-        self.fresh_len > 0 || self.owned.keys().any(|owner| streams.has_room(*owner))
+    pub fn has_taker(&self) -> bool {
+        self.fresh_len > 0 || !self.front.is_empty()
     }
 
-    pub fn appetite(&self, streams: &Streams, enough: u32) -> Appetite {
-        let is_idle = |(number, stream): (StreamNo, &super::stream::Stream)| {
-            stream.has_room() && !self.owned.contains_key(&number)
-        };
-        if streams.iter().any(is_idle) {
+    /// A stream has room now, or has none any more.
+    pub fn room_changed(&mut self, stream: StreamNo, has_room: bool) {
+        self.change_owner(stream, |owner| owner.has_room = has_room);
+    }
+
+    pub fn appetite(&self, enough: u32) -> Appetite {
+        // Whoever has room and is not in front has nothing of its own.
+        if self.roomy > self.front.len() {
             Appetite::Starving
         } else if self.sendable() < enough as usize {
             Appetite::Some
@@ -267,13 +288,11 @@ impl PerKey {
         match before {
             Place::Fresh => self.fresh_len -= 1,
             Place::Owned(owner) => {
-                if let Some(heads) = self.owned.get_mut(&owner) {
-                    heads.remove(&slots.get(head).offset);
-                    self.owned_len -= 1;
-                    if heads.is_empty() {
-                        self.owned.remove(&owner);
-                    }
-                }
+                self.owned_len -= 1;
+                let offset = slots.get(head).offset;
+                self.change_owner(owner, |owner| {
+                    owner.heads.remove(&offset);
+                });
             }
             Place::None | Place::Unowned | Place::Reading => {}
         }
@@ -284,9 +303,29 @@ impl PerKey {
             }
             Place::Owned(owner) => {
                 self.owned_len += 1;
-                self.owned.entry(owner).or_default().insert(slots.get(head).offset, key);
+                let offset = slots.get(head).offset;
+                self.change_owner(owner, |owner| {
+                    owner.heads.insert(offset, key);
+                });
             }
             Place::None | Place::Unowned | Place::Reading => {}
+        }
+    }
+
+    /// Changes an owner, and what it has in front with it.
+    fn change_owner(&mut self, number: StreamNo, act: impl FnOnce(&mut Owner)) {
+        let place = number as usize;
+        if place >= self.owners.len() {
+            self.owners.resize_with(place + 1, Owner::default);
+        }
+        let owner = &mut self.owners[place];
+        let (had_room, before) = (owner.has_room, owner.front());
+        act(owner);
+        let after = owner.front();
+        self.roomy = self.roomy + usize::from(owner.has_room) - usize::from(had_room);
+        if before != after {
+            before.map(|offset| self.front.remove(&offset));
+            after.map(|offset| self.front.insert(offset, number));
         }
     }
 }

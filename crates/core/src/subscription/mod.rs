@@ -46,7 +46,7 @@ pub use members::{Members, Pick, Refusal};
 pub use on_nack::REASON_LEN_MAX;
 pub use progress::{Attempts, Progress, ProgressRecord, Step};
 pub use stall::LATE_MS;
-pub use why::{Stats, Why};
+pub use why::{Owed, Stats, Why};
 
 use crate::ids::{ConsumerId, Offset, Tick};
 use crate::policy::{FailurePolicy, SubscriptionType};
@@ -132,7 +132,7 @@ pub struct Subscription {
     epoch: u32,
     /// When the first step was taken: waits of before go on from here.
     loaded: Option<Tick>,
-    /// Below this, a message may have been out when the broker last died.
+    /// Below this, a message may have been out when the broker last died; 0 after a seek.
     suspect_end: Offset,
     /// Tickets given to queued messages.
     tickets: u64,
@@ -282,6 +282,9 @@ impl Subscription {
         self.put(id, State::Queued { stream: number, ticket });
         if let Some(stream) = self.streams.get_mut(number) {
             stream.push(id, ticket);
+            if !stream.has_room() {
+                self.gate.room_changed(number, false);
+            }
         }
         let slot = self.slots.get(id);
         let (offset, attempt) = (slot.offset, slot.attempts.saturating_add(1));

@@ -3,8 +3,9 @@
 //! The compatible wire cannot say which delivery an ack is for, so an ack by anybody who was given
 //! the message counts. The native wire says it, and then only the present holder is heard.
 //!
-//! Law: an ack for a settled offset, or one that nobody was given since the last seek, changes
-//! nothing; nor does one for a delivery that is over.
+//! Law: an ack for a settled offset, or one that nobody can have been given since the last seek,
+//! changes nothing; nor does one for a delivery that is over. Who had a message when the broker
+//! died is not known, so after a restart all count that may have been out.
 
 use super::event::{Answer, AttemptId};
 use super::slot::{SlotId, State};
@@ -19,8 +20,9 @@ impl Subscription {
         attempt: Option<AttemptId>,
         out: &mut Vec<Effect>,
     ) -> Answer {
+        let survived = offset < self.suspect_end;
         match (self.slots.find(offset), attempt) {
-            (Some(id), None) if !self.slots.get(id).is_known => Answer::Unchanged,
+            (Some(id), None) if !self.slots.get(id).is_known && !survived => Answer::Unchanged,
             (Some(id), Some(attempt)) if !self.is_current(id, attempt) => Answer::Stale,
             (Some(id), _) => {
                 if let State::Queued { stream, ticket } = self.slots.get(id).state() {
@@ -30,8 +32,9 @@ impl Subscription {
                 Answer::Taken
             }
             (None, Some(_)) => Answer::Stale,
-            // Not read again since a restart, but it was delivered before: somebody had it.
-            (None, None) if self.progress.attempts(offset).is_some() => {
+            (None, None) if self.progress.is_finished(offset) => Answer::Unchanged,
+            // Not read again since a restart, but somebody had it before.
+            (None, None) if survived || self.progress.attempts(offset).is_some() => {
                 self.finish_range(offset, offset.next(), out);
                 Answer::Taken
             }

@@ -21,12 +21,13 @@ impl Subscription {
         if attempt.is_some_and(|attempt| !self.is_current(id, attempt)) {
             return Answer::Stale;
         }
-        if let State::Queued { stream, .. } = self.slots.get(id).state() {
+        if let State::Queued { stream, ticket } = self.slots.get(id).state() {
             // The client was faster than the news that the connection took it; if it is an old
             // delivery that speaks, the connection still may send the new one.
             if by_ms == 0 {
                 self.void(id, out);
             }
+            self.seen(now, stream, ticket, out);
             self.start(now, id, stream, out);
         }
         let State::InFlight { stream, until } = self.slots.get(id).state() else {

@@ -24,7 +24,8 @@ impl Subscription {
     ) {
         // A takeover by the same name: it gets anew what it held, and keeps its place in line.
         self.end_stream(now, consumer, false, out);
-        self.streams.open(consumer, room);
+        let number = self.streams.open(consumer, room);
+        self.gate.room_changed(number, room > 0);
         self.members.open(consumer);
         self.gate.members_changed(&self.slots);
     }
@@ -37,9 +38,10 @@ impl Subscription {
         out: &mut Vec<Effect>,
     ) {
         let Some(number) = self.streams.number(consumer) else { return };
+        let was_full = !self.streams.has_room(number);
         for _ in 0..count {
             let stream = self.streams.get_mut(number);
-            let Some((id, ticket)) = stream.and_then(|stream| stream.pop()) else { return };
+            let Some((id, ticket)) = stream.and_then(|stream| stream.pop()) else { break };
             if !self.is_queued(id, number, ticket) {
                 continue;
             }
@@ -47,6 +49,9 @@ impl Subscription {
                 Some(ahead) => ahead.push_back((id, ticket)),
                 None => self.start(now, id, number, out),
             }
+        }
+        if was_full && self.streams.has_room(number) {
+            self.gate.room_changed(number, true);
         }
         self.hand_over(now, number, out);
     }
@@ -141,6 +146,7 @@ impl Subscription {
     ) -> bool {
         let Some(number) = self.streams.number(consumer) else { return false };
         let Some((_, stream)) = self.streams.close(consumer) else { return false };
+        self.gate.room_changed(number, false);
         for (id, ticket) in stream.queued() {
             if self.is_queued(id, number, ticket) {
                 self.put(id, State::Ready);

@@ -116,6 +116,11 @@ impl Progress {
         }
     }
 
+    /// The end of the unfinished run that begins at `offset`, or `end` if that comes first.
+    pub fn unfinished_end(&self, offset: Offset, end: Offset) -> Offset {
+        self.finished.range(offset..end).next().map_or(end, |(first, _)| *first)
+    }
+
     /// Failures of `offset`, if it has any and is not finished.
     pub fn attempts(&self, offset: Offset) -> Option<&Attempts> {
         self.attempts.get(&offset)

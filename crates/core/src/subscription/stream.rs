@@ -104,10 +104,6 @@ impl Streams {
         Some((number, stream))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (StreamNo, &Stream)> {
-        self.numbers.values().filter_map(|number| Some((*number, self.get(*number)?)))
-    }
-
     pub fn len(&self) -> usize {
         self.numbers.len()
     }

@@ -103,11 +103,25 @@ pub enum Why {
     Fetching,
     /// The driver owes an answer of the log or a deadline: a defect of the broker.
     Overdue {
+        /// What it owes.
+        owed: Owed,
         /// Since when, in milliseconds.
         for_ms: u64,
     },
     /// Nothing holds it: a defect of the broker, see [`Subscription::stall`].
     Stalled,
+}
+
+/// What the driver may owe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owed {
+    /// The answer to a read of the log.
+    Read {
+        /// Where the read began.
+        from: Offset,
+    },
+    /// The event that a deadline has passed.
+    Deadline,
 }
 
 impl fmt::Display for Why {
@@ -166,12 +180,15 @@ impl fmt::Display for Why {
                 write!(f, "the log cannot be read, next try in {}", Span(*in_ms))
             }
             Why::Fetching => f.write_str("reading the log"),
-            Why::Overdue { for_ms } => write!(
-                f,
-                "stalled: an answer of the log or a timer is overdue for {}, \
-                 which is a defect of the broker",
-                Span(*for_ms)
-            ),
+            Why::Overdue { owed, for_ms } => {
+                f.write_str("stalled: ")?;
+                match owed {
+                    Owed::Read { from } => write!(f, "the read of the log from offset {from}")?,
+                    Owed::Deadline => f.write_str("a timer")?,
+                }
+                let span = Span(*for_ms);
+                write!(f, " is overdue for {span}, which is a defect of the broker")
+            }
             Why::Stalled => {
                 f.write_str("stalled: nothing holds it, which is a defect of the broker")
             }

@@ -136,6 +136,24 @@ impl Consumer {
         let mut client = ConsumerServiceClient::new(route.channel.clone());
         call(client.ack(route.request(request))).await.map(|_| ())
     }
+
+    /// Says that a message failed, and why; it comes again as its subscription's policy says.
+    ///
+    /// # Errors
+    /// The status; the message comes again all the same, once its time is over.
+    pub async fn nack(&self, received: &Received, reason: &str) -> Result<(), Status> {
+        let partition = &self.partitions[received.partition];
+        let route = partition.attachment().route;
+        let request = proto::NackRequest {
+            request_id: received.message.request_id,
+            msg_id: received.message.msg_id.clone(),
+            subscription_name: partition.spec.subscription.clone(),
+            delay_ms: None,
+            reason: Some(reason.to_owned()),
+        };
+        let mut client = ConsumerServiceClient::new(route.channel.clone());
+        call(client.nack(route.request(request))).await.map(|_| ())
+    }
 }
 
 /// What one attach gave.

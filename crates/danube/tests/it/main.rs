@@ -8,6 +8,7 @@ mod config;
 mod crash;
 mod crash_many_topics;
 mod ctl;
+mod demo;
 mod disk_full;
 mod doctor;
 mod harness;

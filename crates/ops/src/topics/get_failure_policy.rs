@@ -1,8 +1,7 @@
 //! `topics get-failure-policy`.
 
-use super::failure_policy::{Policy, current};
+use super::failure_policy::{Policy, explain};
 use crate::args::SubscriptionArg;
-use crate::channel;
 use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
@@ -37,11 +36,16 @@ impl Operation for GetFailurePolicy {
 
     async fn run(self, session: &Session) -> Result<Found, OpError> {
         let (topic, subscription) = self.subscription.names()?;
-        let wire = current(&topic, &subscription, session).await?.map_err(|status| {
-            let doing = format!("failure policy of `{subscription}` on `{topic}` cannot be read");
-            channel::error(&doing, &status)
-        })?;
-        let policy = wire.map(|wire| Policy::of(&topic, &subscription, &wire));
+        let doing = format!("failure policy of `{subscription}` on `{topic}` cannot be read");
+        let found = explain(&topic, &subscription, session, &doing).await?;
+        if found.policy.is_none() && found.inherited.is_some() {
+            return Err(OpError::refused(format!(
+                "topic `{topic}` has no subscription `{subscription}` and no policy was set for one"
+            ))
+            .help(format!("see what it has: danube ctl topics subscriptions {topic}")));
+        }
+        let policy = found.policy.map(|policy| Policy::of(&topic, &subscription, policy));
+        let policy = policy.map(|policy| policy.from(found.sources));
         Ok(Found { policy, asked: (topic, subscription) })
     }
 }

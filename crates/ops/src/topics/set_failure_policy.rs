@@ -1,21 +1,18 @@
 //! `topics set-failure-policy`.
 //!
 //! The wire carries a policy whole, so this reads what holds now and changes what was given. A
-//! policy may be set before the first consumer comes; it starts from the broker's fallback then.
+//! policy may be set before the first consumer comes; it starts from what the topic gives then.
 
-use super::failure_policy::{Policy, current};
+use super::failure_policy::{Policy, explain};
 use crate::args::SubscriptionArg;
 use crate::channel::{self, call};
 use crate::error::OpError;
 use crate::operation::{Effect, Operation, Permission, Spec};
 use crate::session::Session;
-use danube_core::TopicName;
-use danube_wire::proto::danube_admin::{
-    SetSubscriptionFailurePolicyRequest, SubscriptionBackoffStrategy, SubscriptionFailurePolicy,
-    SubscriptionPoisonPolicy,
-};
+use danube_core::{FailurePolicy, PoisonPolicy, TopicName};
+use danube_wire::convert;
+use danube_wire::proto::danube_admin::SetSubscriptionFailurePolicyRequest;
 use serde::{Deserialize, Serialize};
-use tonic::Code;
 
 /// Change what a subscription does with failures; what is not given stays
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
@@ -87,30 +84,23 @@ impl Operation for SetFailurePolicy {
     async fn run(self, session: &Session) -> Result<Policy, OpError> {
         let (topic, subscription) = self.subscription.names()?;
         let doing = format!("failure policy of `{subscription}` on `{topic}` cannot be set");
-        let before = match current(&topic, &subscription, session).await? {
-            Ok(policy) => policy.unwrap_or_else(fallback),
-            Err(status) if status.code() == Code::NotFound => fallback(),
-            Err(status) => return Err(channel::error(&doing, &status)),
-        };
+        let found = explain(&topic, &subscription, session, &doing).await?;
+        let before = found.policy.or(found.inherited).unwrap_or_default();
         let policy = self.change.apply(before, &topic)?;
         let mut topics = session.topics().await?;
         let request = SetSubscriptionFailurePolicyRequest {
             topic: topic.to_string(),
             subscription: subscription.to_string(),
-            failure_policy: Some(policy.clone()),
+            failure_policy: Some(convert::to_admin_failure_policy(&policy)?),
         };
         let answer = call(topics.set_subscription_failure_policy(request)).await;
         answer.map_err(|status| channel::error(&doing, &status))?;
-        Ok(Policy::of(&topic, &subscription, &policy))
+        Ok(Policy::of(&topic, &subscription, policy))
     }
 }
 
 impl Change {
-    fn apply(
-        self,
-        mut policy: SubscriptionFailurePolicy,
-        topic: &TopicName,
-    ) -> Result<SubscriptionFailurePolicy, OpError> {
+    fn apply(self, mut policy: FailurePolicy, topic: &TopicName) -> Result<FailurePolicy, OpError> {
         fn put<T>(field: &mut T, given: Option<T>) {
             if let Some(given) = given {
                 *field = given;
@@ -120,42 +110,24 @@ impl Change {
         put(&mut policy.ack_timeout_ms, self.ack_timeout_ms);
         put(&mut policy.base_redelivery_delay_ms, self.base_redelivery_delay_ms);
         put(&mut policy.max_redelivery_delay_ms, self.max_redelivery_delay_ms);
-        if let Some(backoff) = self.backoff_strategy {
-            policy.set_backoff_strategy(match backoff {
-                Backoff::Fixed => SubscriptionBackoffStrategy::Fixed,
-                Backoff::Exponential => SubscriptionBackoffStrategy::Exponential,
-            });
-        }
-        if let Some(poison) = self.poison_policy {
-            policy.set_poison_policy(match poison {
-                Poison::DeadLetter => SubscriptionPoisonPolicy::DeadLetter,
-                Poison::Block => SubscriptionPoisonPolicy::Block,
-                Poison::Drop => SubscriptionPoisonPolicy::Drop,
-            });
-        }
+        let backoff = self.backoff_strategy.map(|given| match given {
+            Backoff::Fixed => danube_core::Backoff::Fixed,
+            Backoff::Exponential => danube_core::Backoff::Exponential,
+        });
+        put(&mut policy.backoff_strategy, backoff);
+        let poison = self.poison_policy.map(|given| match given {
+            Poison::DeadLetter => PoisonPolicy::DeadLetter,
+            Poison::Block => PoisonPolicy::Block,
+            Poison::Drop => PoisonPolicy::Drop,
+        });
+        put(&mut policy.poison_policy, poison);
         if let Some(given) = self.dead_letter_topic {
-            policy.dead_letter_topic = Some(TopicName::parse(&given)?.to_string());
+            policy.dead_letter_topic = Some(TopicName::parse(&given)?);
         }
-        if policy.poison_policy() == SubscriptionPoisonPolicy::DeadLetter
-            && policy.dead_letter_topic.is_none()
-        {
-            policy.dead_letter_topic = Some(topic.dead_letter()?.to_string());
+        if policy.poison_policy == PoisonPolicy::DeadLetter && policy.dead_letter_topic.is_none() {
+            policy.dead_letter_topic = Some(topic.dead_letter()?);
         }
         Ok(policy)
-    }
-}
-
-/// What the broker does where nobody said anything, on the wire.
-fn fallback() -> SubscriptionFailurePolicy {
-    let policy = danube_core::FailurePolicy::default();
-    SubscriptionFailurePolicy {
-        max_redelivery_count: policy.max_redelivery_count,
-        ack_timeout_ms: policy.ack_timeout_ms,
-        base_redelivery_delay_ms: policy.base_redelivery_delay_ms,
-        max_redelivery_delay_ms: policy.max_redelivery_delay_ms,
-        backoff_strategy: SubscriptionBackoffStrategy::Exponential.into(),
-        dead_letter_topic: None,
-        poison_policy: SubscriptionPoisonPolicy::Block.into(),
     }
 }
 
@@ -187,7 +159,7 @@ mod tests {
             poison_policy: Some(Poison::DeadLetter),
             ..nothing()
         };
-        let policy = change.apply(fallback(), &topic).expect("well formed");
+        let policy = change.apply(FailurePolicy::default(), &topic).expect("well formed");
         expect![[r#"
             Topic: /default/jobs-part-1
             Subscription: workers
@@ -198,7 +170,7 @@ mod tests {
             Backoff Strategy: exponential
             Dead Letter Topic: /default/jobs-dlq
             Poison Policy: dead_letter"#]]
-        .assert_eq(&Policy::of(&topic, &subscription, &policy).text());
+        .assert_eq(&Policy::of(&topic, &subscription, policy.clone()).text());
         let change = Change { dead_letter_topic: Some("no-slash".into()), ..nothing() };
         assert!(change.apply(policy, &topic).is_err());
     }

@@ -401,13 +401,7 @@ impl Lane {
 
     /// The broker is silent about this producer, so a late answer must not find it.
     fn leave_link(self: &Arc<Lane>, trouble: &Trouble) {
-        let mut inner = self.inner.lock();
-        let left = match &inner.session {
-            Session::Opening { link, number, .. } => Some((link.clone(), *number)),
-            _ => None,
-        };
-        inner.end(trouble.clone());
-        drop(inner);
+        let left = self.inner.lock().leave(trouble.clone());
         if let Some((link, number)) = left {
             link.leave(number, self.timeout);
         }
@@ -442,11 +436,17 @@ impl Lane {
     async fn keep_time(self: &Arc<Lane>) {
         loop {
             let now = Instant::now();
-            let mut next = None;
+            let (mut next, mut left) = (None, None);
             self.step(|inner| {
-                inner.queue.expire(now);
+                if let Next::Reopen(trouble) = inner.queue.expire(now) {
+                    left = inner.leave(trouble);
+                }
                 next = inner.queue.next_deadline(now);
             });
+            if let Some((link, number)) = left {
+                link.leave(number, self.timeout);
+                self.changed.notify_one();
+            }
             // What comes from now on has until then at the least, so nobody need wake this loop
             // for it.
             let next = next.unwrap_or(now + self.timeout);
@@ -459,6 +459,18 @@ impl Lane {
 }
 
 impl Inner {
+    /// Ends the session, and says which number on which link it had.
+    fn leave(&mut self, trouble: Trouble) -> Option<(Arc<Link>, u32)> {
+        let left = match &self.session {
+            Session::Opening { link, number, .. } | Session::Attached { link, number, .. } => {
+                Some((link.clone(), *number))
+            }
+            _ => None,
+        };
+        self.end(trouble);
+        left
+    }
+
     fn end(&mut self, trouble: Trouble) {
         self.queue.detached();
         self.is_marked = false;

@@ -340,8 +340,7 @@ impl Queue {
                 Next::Go
             }
             Refusal::Retry | Refusal::Overloaded => {
-                self.rewind(refusal.first_sequence, now + after);
-                Next::Go
+                self.rewind(refusal.first_sequence, now + after)
             }
             Refusal::OutOfOrder => self.out_of_order(refusal, now + after),
             kind => {
@@ -360,10 +359,7 @@ impl Queue {
         let first = self.batches.front().map_or(0, |batch| batch.first_sequence);
         match &self.hold {
             Some(hold) if !hold.is_probe(refusal.first_sequence) => Next::Go,
-            None if first < refusal.first_sequence && first > 0 => {
-                self.rewind(first, until);
-                Next::Go
-            }
+            None if first < refusal.first_sequence && first > 0 => self.rewind(first, until),
             _ => Next::Reopen(Trouble::from_refusal(
                 &self.who,
                 Refusal::OutOfOrder,
@@ -374,31 +370,40 @@ impl Queue {
     }
 
     /// Nothing from `sequence` on is stored; all of it is to be sent again.
-    fn rewind(&mut self, sequence: u64, until: Instant) {
+    fn rewind(&mut self, sequence: u64, until: Instant) -> Next {
         match &mut self.hold {
             // An answer to what was sent before the refusal that began the hold.
-            Some(hold) if hold.probe.is_some() && !hold.is_probe(sequence) => return,
+            Some(hold) if hold.probe.is_some() && !hold.is_probe(sequence) => return Next::Go,
             Some(hold) if hold.probe.is_none() => {
                 hold.until = hold.until.max(until);
-                return;
+                return Next::Go;
             }
             _ => {}
         }
         let sent = self.batches.range(..self.under_way);
         let at = sent.take_while(|batch| batch.end_sequence() <= sequence).count();
-        if at < self.under_way
-            && let Some(rest) = self.batches[at].split_off_unanswered(sequence)
-        {
+        if at == self.under_way || self.batches[at].first_sequence > sequence {
+            return Next::Reopen(self.gave_up());
+        }
+        if let Some(rest) = self.batches[at].split_off_unanswered(sequence) {
             self.batches.insert(at + 1, rest);
             self.under_way += 1;
             self.remove(at);
         }
-        let from = self.batches.get(at).map_or(sequence, |batch| batch.first_sequence);
-        self.next_sequence = from.min(sequence);
+        self.next_sequence = self.batches[at].first_sequence;
         self.renumber(at, self.next_sequence);
         self.under_way = at;
         self.under_way_bytes = self.batches.range(..at).map(Pending::len).sum();
         self.hold = Some(Hold { until, probe: None });
+        Next::Go
+    }
+
+    /// A number that was used for what is given up cannot be used for anything else while answers
+    /// to it may come.
+    fn gave_up(&self) -> Trouble {
+        let doing = format!("sending messages of {} again", self.who);
+        let why = Error::Timeout { doing, after: self.limits.timeout };
+        Trouble::Passing { why, after: Duration::ZERO }
     }
 
     /// Tells the messages under way of these sequences what became of them.
@@ -437,32 +442,27 @@ impl Queue {
     }
 
     /// Gives up what was not answered in time.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(super) fn expire(&mut self, now: Instant) -> Next {
         let doing = format!("a message of {}, which may be stored or not", self.who);
         let error = Error::Timeout { doing, after: self.limits.timeout };
-        let open_is_late = self.open.since.is_some_and(|s| now >= s + self.limits.timeout);
-        if open_is_late {
+        if self.open.since.is_some_and(|since| now >= since + self.limits.timeout) {
             self.seal();
         }
-        let mut renumber_from = None;
+        let mut leaves_a_gap = false;
         let mut at = 0;
         while at < self.batches.len() {
             if now < self.batches[at].deadline {
                 at += 1;
                 continue;
             }
-            let unsent = at >= self.under_way;
+            let is_refused = at >= self.under_way || self.hold.is_some();
             let mut batch = self.remove(at);
             batch.give_up(&error, &mut self.resolved);
-            if unsent && batch.first_sequence > 0 {
-                renumber_from = renumber_from.or(Some(batch.first_sequence));
-            }
+            leaves_a_gap |= is_refused && batch.first_sequence > 0;
         }
-        if let Some(sequence) = renumber_from
-            && self.is_attached
-        {
-            self.next_sequence = sequence;
-            self.renumber(self.under_way, sequence);
+        match leaves_a_gap && self.is_attached {
+            true => Next::Reopen(self.gave_up()),
+            false => Next::Go,
         }
     }
 
@@ -479,3 +479,6 @@ impl Queue {
         self.over.get_or_insert(error);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod liveness;
 mod lost_is_lost;
 mod nothing_forgotten;
 mod one_holder;
+mod unseen_is_blameless;
 mod window;
 
 use crate::{Ledger, Sight};
@@ -30,6 +31,7 @@ pub const ALL: &[Invariant] = &[
     ("attempts rise by one", attempts_rise_by_one::check),
     ("the window is never exceeded", window::check),
     ("what was lost stays lost", lost_is_lost::check),
+    ("nobody is blamed for what nobody saw", unseen_is_blameless::check),
     ("what is delivered has a body", bodies_are_there::check),
     ("liveness", liveness::check),
 ];

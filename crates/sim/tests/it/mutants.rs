@@ -21,6 +21,7 @@ fn every_planted_fault_is_found() {
             Mutant::IgnoresWindow => "the window is never exceeded",
             Mutant::HearsTheLost => "what was lost stays lost",
             Mutant::ForgetsFetches | Mutant::ForgetsTimers => "liveness",
+            Mutant::BlamesTheUnseen => "nobody is blamed for what nobody saw",
             Mutant::KeepsBodies => "what is delivered has a body",
         };
         assert!(found.contains(wanted), "{mutant:?} breaks {found:?}, and should `{wanted}`");

@@ -118,17 +118,27 @@ pub(crate) fn path(dir: &Path, copy: u32) -> PathBuf {
     dir.join(format!("checkpoint.{}", copy + 1))
 }
 
+/// Path of copy `copy` while it is written.
+pub(crate) fn new_path(dir: &Path, copy: u32) -> PathBuf {
+    path(dir, copy).with_added_extension("new")
+}
+
 /// Writes both copies; they are durable when this returns.
 pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
     let bytes = encode(checkpoint);
     for copy in 0..COPIES {
         let path = path(dir, copy);
-        let temporary = path.with_added_extension("new");
+        let temporary = new_path(dir, copy);
         let _ = disk.remove(&temporary);
-        let file = disk.create(&temporary)?;
-        file.write_at(0, &mut [IoSlice::new(&bytes)])?;
-        file.sync_data()?;
-        disk.rename(&temporary, &path)?;
+        let written = disk.create(&temporary).and_then(|file| {
+            file.write_at(0, &mut [IoSlice::new(&bytes)])?;
+            file.sync_data()
+        });
+        if let Err(error) = written.and_then(|()| disk.rename(&temporary, &path)) {
+            // Half of it is of no use, and the room may be.
+            let _ = disk.remove(&temporary);
+            return Err(error);
+        }
         disk.sync_dir(dir)?;
     }
     Ok(())

@@ -10,6 +10,7 @@ mod history;
 mod model;
 mod power;
 mod retention;
+mod sequence;
 mod service;
 
 use crate::topic_log::{Appended, ReadBatch, ReadLimit, TopicLog};

@@ -8,17 +8,24 @@ mod subscription;
 pub(crate) use offsets::VolatileOffsets;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
-use super::message::{Publish, Reply, Subscribe};
-use super::stream::{ConsumerStream, Signals};
+use super::message::{
+    BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe,
+};
+use super::stream::{Signals, Wire};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
-use danube_core::subscription::Event;
+use bytes::Bytes;
+use danube_core::sequence::Opened;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, SubscriptionName, SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
+    catalog,
 };
+use danube_store::Appended;
 use danube_wire::record::Record;
+use danube_wire::stream::Delivered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::FanoutSubscription;
@@ -55,30 +62,55 @@ impl FanoutTopic {
         }
     }
 
-    fn hand_out(&mut self, publish: &Publish) -> Result<Offset, Fault> {
-        let record = Record::parse(publish.record.clone()).map_err(|error| {
-            Fault::internal(format!(
-                "topic `{}`: cannot read a record of our own making: {error}",
-                self.topic.name
-            ))
-        })?;
-        let offset = self.offsets.take();
+    /// Gives records their offsets and hands them to every subscription; the first offset.
+    fn hand_out(&mut self, records: impl Iterator<Item = Bytes>) -> Result<Offset, Fault> {
+        let first = self.offsets.next();
+        let read = |bytes| {
+            Record::parse(bytes).map_err(|error| {
+                Fault::internal(format!(
+                    "topic `{}`: cannot read a record of our own making: {error}",
+                    self.topic.name
+                ))
+            })
+        };
+        let records = records.map(read).collect::<Result<Vec<_>, Fault>>()?;
+        let deliver = |record| Delivered { offset: self.offsets.take(), attempt: 1, record };
+        let batch: Vec<Delivered> = records.into_iter().map(deliver).collect();
         for subscription in self.subscriptions.values_mut() {
-            subscription.publish(offset, &record);
+            subscription.publish(&batch);
         }
-        Ok(offset)
+        Ok(first)
     }
 }
 
 impl Dispatch for FanoutTopic {
     fn publish(&mut self, publish: Publish) {
-        let answer = self.hand_out(&publish);
+        let answer = self.hand_out(std::iter::once(publish.record.clone()));
         if answer.is_ok() {
             let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
             self.metrics.published(publish.record.len(), latency);
         }
         // A producer that went away does not want the answer.
         let _ = publish.reply.send(answer);
+    }
+
+    /// What is not kept cannot be recognised either, so numbers begin anew at every opening.
+    fn open_producer(&mut self, id: ProducerId, reply: Reply<OpenedProducer>) {
+        let opened = Opened { epoch: 1, last_sequence: 0 };
+        // A client that went away does not want the answer.
+        let _ = reply.send(Ok(OpenedProducer { id, opened }));
+    }
+
+    fn publish_batch(&mut self, batch: PublishBatch) {
+        let PublishBatch { batch, arrived, done, .. } = batch;
+        let first = match self.hand_out(batch.records()) {
+            Ok(first) => first,
+            Err(fault) => return done(Err(BatchFault::Fault(fault))),
+        };
+        let latency = self.context.clock.elapsed().saturating_sub(arrived);
+        self.metrics.published_batch(batch.len(), batch.byte_len(), latency);
+        // A batch is far below 2^32 records.
+        done(Ok(Appended { first, count: batch.len() as u32 }));
     }
 
     fn range(&self) -> Range {
@@ -119,17 +151,26 @@ impl Dispatch for FanoutTopic {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
-    ) -> Result<ConsumerStream, Fault> {
+        _: Wire,
+    ) -> Result<OpenedStream, Fault> {
+        let cursor = self.offsets.next();
         let Some(known) = self.subscriptions.get_mut(subscription) else {
             return Err(self.topic.no_subscription(subscription));
         };
         known.attach(now, &self.signals, consumer, known.kind, key_filters.to_vec());
-        Ok(known.open(now, &self.signals, consumer))
+        let reader = known.open(now, &self.signals, consumer);
+        Ok(OpenedStream { reader, envelope: Arc::clone(&known.envelope), cursor })
     }
 
     /// Accepted without effect: nothing is kept that could be settled.
-    fn settle(&mut self, _: Tick, _: &SubscriptionName, _: Event, reply: Reply<()>) {
-        let _ = reply.send(Ok(()));
+    fn settle(
+        &mut self,
+        _: Tick,
+        _: &SubscriptionName,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
+    ) {
+        let _ = reply.send(Ok(vec![Outcome::default(); claims.len()]));
     }
 
     /// The catalog refuses a failure policy where nothing can fail.

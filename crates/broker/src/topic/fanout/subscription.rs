@@ -8,15 +8,15 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, ConsumerStream, Signals, StreamKey};
+use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{Members, Pick};
 use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
 };
-use danube_wire::delivery::{Delivery, Envelope};
-use danube_wire::record::Record;
+use danube_wire::delivery::Envelope;
+use danube_wire::stream::Delivered;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) struct FanoutSubscription {
     members: Members,
     consumers: HashMap<ConsumerId, Consumer>,
     idle_since: Tick,
-    envelope: Arc<Envelope>,
+    pub(super) envelope: Arc<Envelope>,
     generation: u64,
     metrics: SubscriptionMetrics,
 }
@@ -125,7 +125,7 @@ impl FanoutSubscription {
         now: Tick,
         signals: &Arc<Signals>,
         consumer: ConsumerId,
-    ) -> ConsumerStream {
+    ) -> QueueReader {
         if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
             if let Some(replaced) = self.consumers.remove(&consumer) {
                 replaced.queue.end(Fault::retry(format!(
@@ -137,7 +137,7 @@ impl FanoutSubscription {
         }
         let known = self.consumers.get_mut(&consumer).expect("inserted above");
         known.opened = true;
-        known.queue.stream()
+        known.queue.reader()
     }
 
     pub(super) fn closed(&mut self, now: Tick, key: StreamKey) {
@@ -162,31 +162,53 @@ impl FanoutSubscription {
         }
     }
 
-    /// Hands `record` to whom it belongs, or counts it as dropped.
-    pub(super) fn publish(&mut self, offset: Offset, record: &Record) {
-        let delivery = Delivery::new(record.clone(), offset, Arc::clone(&self.envelope));
-        let len = delivery.encoded_len();
+    /// Hands deliveries, one behind the other, to whom they belong, or counts them as dropped.
+    pub(super) fn publish(&mut self, batch: &[Delivered]) {
+        match self.sole_taker() {
+            Some(taker) => self.push(taker, batch),
+            None => batch.iter().for_each(|delivery| self.publish_one(delivery)),
+        }
+    }
+
+    /// The consumer that gets everything, if there is one.
+    fn sole_taker(&mut self) -> Option<ConsumerId> {
+        match self.kind {
+            SubscriptionType::Exclusive | SubscriptionType::Failover => {
+                match self.members.pick(self.kind, "", |_| true) {
+                    Pick::To(consumer) => Some(consumer),
+                    _ => None,
+                }
+            }
+            SubscriptionType::Shared if self.consumers.len() == 1 => {
+                self.consumers.keys().next().copied()
+            }
+            _ => None,
+        }
+    }
+
+    fn publish_one(&mut self, delivery: &Delivered) {
+        let len = queued_len(delivery);
         let consumers = &self.consumers;
         let has_room = |consumer: ConsumerId| {
             consumers.get(&consumer).is_some_and(|known| known.queue.has_fanout_room(len))
         };
-        match self.members.pick(self.kind, &record.key(), has_room) {
-            Pick::To(consumer) => self.push(consumer, delivery),
-            Pick::Full(consumer) => {
-                if let Some(known) = self.consumers.get(&consumer) {
-                    self.metrics.dropped(known.queue.make_fanout_room(len));
-                }
-                self.push(consumer, delivery);
+        match self.members.pick(self.kind, delivery.record.key(), has_room) {
+            Pick::To(consumer) | Pick::Full(consumer) => {
+                self.push(consumer, std::slice::from_ref(delivery));
             }
             Pick::NoMatch => self.metrics.unmatched(),
             Pick::NoConsumer => self.metrics.dropped(1),
         }
     }
 
-    fn push(&self, consumer: ConsumerId, delivery: Delivery) {
+    fn push(&self, consumer: ConsumerId, batch: &[Delivered]) {
         if let Some(known) = self.consumers.get(&consumer) {
-            self.metrics.delivered(delivery.encoded_len());
-            known.queue.push(0, delivery);
+            let dropped = known.queue.push_newest(batch);
+            if dropped > 0 {
+                self.metrics.dropped(dropped);
+            }
+            let bytes = batch.iter().map(queued_len).sum();
+            self.metrics.delivered_batch(batch.len(), bytes);
         }
     }
 

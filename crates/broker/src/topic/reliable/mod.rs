@@ -8,22 +8,24 @@ mod publish;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use super::TopicIdentity;
+use super::claim::{Claim, Outcome, Waiting};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
-use super::message::{Publish, Reply, Subscribe};
-use super::stream::{ConsumerStream, Signals};
+use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
+use super::stream::{Signals, Wire};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, Retention, SubscriptionId, SubscriptionName,
-    SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, Retention, SubscriptionId,
+    SubscriptionName, SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
 use progress::ProgressJournal;
-use publish::PublishBatch;
+use publish::Publishes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
@@ -83,7 +85,7 @@ pub(super) struct ReliableTopic {
     completions: Completions,
     /// The end of the log as the subscriptions know it.
     tail: Offset,
-    batch: PublishBatch,
+    batch: Publishes,
     progress: ProgressJournal,
 }
 
@@ -110,7 +112,7 @@ impl ReliableTopic {
             names: BTreeMap::new(),
             completed,
             completions: Completions { sender, signals: Arc::clone(signals) },
-            batch: PublishBatch::default(),
+            batch: Publishes::default(),
             progress: ProgressJournal::default(),
         };
         for (name, known) in &record.subscriptions {
@@ -206,7 +208,9 @@ impl ReliableTopic {
         let next = self.log.bounds().next;
         if next > self.tail {
             self.tail = next;
-            self.with_each(now, |known, turn| known.step(turn, Event::Tail { next }));
+            self.with_each(now, |known, turn| {
+                known.step(turn, Event::Tail { next });
+            });
         }
     }
 
@@ -236,6 +240,20 @@ impl Dispatch for ReliableTopic {
             let (log, signals) = (&self.log, &self.signals);
             self.batch.flush(&self.topic, log, signals, &self.metrics, self.context.clock);
         }
+    }
+
+    fn open_producer(&mut self, id: ProducerId, reply: Reply<OpenedProducer>) {
+        let topic = Arc::clone(&self.topic);
+        self.log.open_producer(id, move |result| {
+            let opened = result.map(|opened| OpenedProducer { id, opened });
+            // A client that went away does not want the answer.
+            let _ = reply.send(opened.map_err(|error| publish::append_fault(&topic, &error)));
+        });
+    }
+
+    fn publish_batch(&mut self, batch: PublishBatch) {
+        let (topic, log, signals) = (&self.topic, &self.log, &self.signals);
+        publish::append_batch(topic, log, signals, &self.metrics, self.context.clock, batch);
     }
 
     fn range(&self) -> Range {
@@ -280,10 +298,15 @@ impl Dispatch for ReliableTopic {
         consumer: ConsumerId,
         subscription: &SubscriptionName,
         key_filters: &[String],
-    ) -> Result<ConsumerStream, Fault> {
+        wire: Wire,
+    ) -> Result<OpenedStream, Fault> {
         let opened = self.with(now, subscription, |known, turn| {
             known.attach(turn, consumer, known.kind, key_filters.to_vec());
-            known.open(turn, consumer)
+            OpenedStream {
+                reader: known.open(turn, consumer, wire),
+                envelope: Arc::clone(&known.envelope),
+                cursor: known.cursor(),
+            }
         });
         opened.ok_or_else(|| self.topic.no_subscription(subscription))
     }
@@ -292,11 +315,14 @@ impl Dispatch for ReliableTopic {
         &mut self,
         now: Tick,
         subscription: &SubscriptionName,
-        event: Event,
-        reply: Reply<()>,
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Outcome>>,
     ) {
-        match self.with(now, subscription, |known, turn| known.step(turn, event)) {
-            Some(()) => self.progress.settled.push(reply),
+        let outcomes = self.with(now, subscription, |known, turn| {
+            claims.iter().map(|claim| known.settle(turn, claim)).collect()
+        });
+        match outcomes {
+            Some(outcomes) => self.progress.waiting.push(Waiting::Claimed(reply, outcomes)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -320,7 +346,7 @@ impl Dispatch for ReliableTopic {
     ) -> Option<Offset> {
         let old = self.with(now, subscription, |known, turn| known.seek(turn, to));
         match old {
-            Some(_) => self.progress.settled.push(reply),
+            Some(_) => self.progress.waiting.push(Waiting::Moved(reply)),
             None => {
                 let _ = reply.send(Err(self.topic.no_subscription(subscription)));
             }
@@ -349,6 +375,7 @@ impl Dispatch for ReliableTopic {
         while let Ok(completion) = self.completed.try_recv() {
             self.on_completion(now, completion);
         }
+        self.with_each(now, |known, turn| known.watch(turn));
         Vec::new()
     }
 

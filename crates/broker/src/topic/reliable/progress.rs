@@ -8,7 +8,7 @@
 //! topic's durability promises.
 
 use super::super::TopicIdentity;
-use super::super::message::Reply;
+use super::super::claim::Waiting;
 use super::publish::append_fault;
 use super::{Completion, Completions};
 use danube_core::subscription::ProgressRecord;
@@ -35,7 +35,7 @@ enum Journaled {
 pub(super) struct ProgressJournal {
     pub(super) steps: Vec<ProgressRecord>,
     /// Who waits for these steps to be safe.
-    pub(super) settled: Vec<Reply<()>>,
+    pub(super) waiting: Vec<Waiting>,
     journaled: Journaled,
 }
 
@@ -49,13 +49,13 @@ impl ProgressJournal {
         completions: &Completions,
         restate: impl FnOnce() -> Vec<ProgressRecord>,
     ) {
-        let (steps, settled) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.settled));
+        let (steps, waiting) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.waiting));
         if let Journaled::Yes = self.journaled {
-            return record(topic, log, completions, steps, settled);
+            return record(topic, log, completions, steps, waiting);
         }
         // The restatement carries these steps as well.
-        for reply in settled {
-            let _ = reply.send(Err(lost(topic)));
+        for waiting in waiting {
+            waiting.answer(Err(lost(topic)));
         }
         let due = matches!(self.journaled, Journaled::RestateAt(tick) if tick <= now);
         // Steps taken while a restatement is on its way are not in it: state it all once more.
@@ -102,13 +102,10 @@ fn record(
     log: &TopicLog,
     completions: &Completions,
     steps: Vec<ProgressRecord>,
-    settled: Vec<Reply<()>>,
+    waiting: Vec<Waiting>,
 ) {
     if steps.is_empty() {
-        for reply in settled {
-            let _ = reply.send(Ok(()));
-        }
-        return;
+        return waiting.into_iter().for_each(|waiting| waiting.answer(Ok(())));
     }
     let (topic, completions) = (Arc::clone(topic), completions.clone());
     let sync = topic.wal_sync_mode;
@@ -117,9 +114,7 @@ fn record(
         if answer.is_err() {
             completions.send(Completion::ProgressLost);
         }
-        for reply in settled {
-            let _ = reply.send(answer.clone());
-        }
+        waiting.into_iter().for_each(|waiting| waiting.answer(answer.clone()));
     });
 }
 

@@ -1,11 +1,12 @@
-//! From the mailbox to the log: publishes of one turn travel as one append.
+//! From the mailbox to the log: publishes of one turn travel as one append, a numbered batch as one
+//! of its own.
 //!
 //! The log calls back on its writer thread once the append is as durable as the topic's mode
 //! says; the callback answers the producers straight from there and wakes the actor, which then
 //! sees a new end of the log. Law: an answer is never given before the log's.
 
 use super::super::TopicIdentity;
-use super::super::message::Publish;
+use super::super::message::{BatchFault, Publish, PublishBatch};
 use super::super::stream::Signals;
 use crate::clock::Clock;
 use crate::metrics::TopicMetrics;
@@ -20,13 +21,13 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// Publishes of the present turn.
 #[derive(Default)]
-pub(super) struct PublishBatch {
+pub(super) struct Publishes {
     records: Vec<Bytes>,
     publishes: Vec<Publish>,
     bytes: usize,
 }
 
-impl PublishBatch {
+impl Publishes {
     pub(super) fn push(&mut self, publish: Publish) {
         self.bytes += publish.record.len();
         self.records.push(publish.record.clone());
@@ -49,7 +50,7 @@ impl PublishBatch {
         if self.records.is_empty() {
             return;
         }
-        let PublishBatch { records, publishes, .. } = std::mem::take(self);
+        let Publishes { records, publishes, .. } = std::mem::take(self);
         let (topic, signals) = (Arc::clone(topic), Arc::clone(signals));
         let metrics = Arc::clone(metrics);
         let sync = topic.wal_sync_mode;
@@ -58,6 +59,34 @@ impl PublishBatch {
             signals.wake();
         });
     }
+}
+
+/// Sends a numbered batch to the log.
+pub(super) fn append_batch(
+    topic: &Arc<TopicIdentity>,
+    log: &TopicLog,
+    signals: &Arc<Signals>,
+    metrics: &Arc<TopicMetrics>,
+    clock: Clock,
+    batch: PublishBatch,
+) {
+    let (topic, signals) = (Arc::clone(topic), Arc::clone(signals));
+    let metrics = Arc::clone(metrics);
+    let PublishBatch { origin, batch, arrived, permit, done, .. } = batch;
+    let (count, bytes) = (batch.len(), batch.byte_len());
+    let sync = topic.wal_sync_mode;
+    log.append_batch(batch, Some(origin), sync, move |result| {
+        if result.is_ok() {
+            let latency = clock.elapsed().saturating_sub(arrived);
+            metrics.published_batch(count, bytes, latency);
+        }
+        drop(permit);
+        done(result.map_err(|error| match error {
+            AppendError::Sequence { why, .. } => BatchFault::Sequence(why),
+            error => BatchFault::Fault(append_fault(&topic, &error)),
+        }));
+        signals.wake();
+    });
 }
 
 fn answer(

@@ -5,22 +5,25 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
+use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, ConsumerStream, QUEUE_LEN_MAX, Signals, StreamKey};
+use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::watch::Watch;
 use super::{Completion, Completions, dead_letter};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
     Tick,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
-use danube_wire::delivery::{Delivery, Envelope};
+use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
+use danube_wire::stream::Delivered;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -60,9 +63,10 @@ pub(super) struct ReliableSubscription {
     /// Messages of which a dead-letter copy may be there though nobody has said so: those that
     /// failed before the last restart, and those whose copy came to an unknown end.
     suspects: BTreeSet<Offset>,
-    envelope: Arc<Envelope>,
+    pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
+    watch: Watch,
     metrics: SubscriptionMetrics,
 }
 
@@ -98,6 +102,7 @@ impl ReliableSubscription {
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
+            watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
         }
     }
@@ -147,7 +152,12 @@ impl ReliableSubscription {
     }
 
     /// Opens the consumer's stream; one it had before ends.
-    pub(super) fn open(&mut self, turn: &mut Turn<'_>, consumer: ConsumerId) -> ConsumerStream {
+    pub(super) fn open(
+        &mut self,
+        turn: &mut Turn<'_>,
+        consumer: ConsumerId,
+        wire: Wire,
+    ) -> QueueReader {
         if let Some(replaced) = self.streams.remove(&consumer) {
             replaced.end(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
@@ -157,13 +167,23 @@ impl ReliableSubscription {
         self.generation += 1;
         let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
         let queue = ConsumerQueue::new(key, Arc::clone(turn.signals));
-        let stream = queue.stream();
+        queue.set_terms(self.terms());
+        let reader = queue.reader();
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
-        self.step(turn, Event::Opened { consumer, room: QUEUE_LEN_MAX });
-        // The official clients have a buffer of their own, and acks that name no delivery.
-        self.step(turn, Event::ReadsAhead { consumer });
-        stream
+        self.step(turn, Event::Opened { consumer, room: wire.queue_len_max() });
+        if wire == Wire::Compatible {
+            self.step(turn, Event::ReadsAhead { consumer });
+        }
+        reader
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { epoch: self.engine.epoch(), lease_ms: self.policy.ack_timeout_ms }
+    }
+
+    fn tell_terms(&self) {
+        self.streams.values().for_each(|queue| queue.set_terms(self.terms()));
     }
 
     pub(super) fn drained(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
@@ -177,11 +197,20 @@ impl ReliableSubscription {
 
     pub(super) fn closed(&mut self, turn: &mut Turn<'_>, key: StreamKey) {
         self.drained(turn, key);
-        if self.stream(key).is_some() {
+        if let Some(clean) = self.stream(key).map(ConsumerQueue::is_clean) {
             self.streams.remove(&key.consumer);
             self.absent.insert(key.consumer, turn.now.after_ms(ABSENCE_MAX_MS));
-            self.step(turn, Event::Closed { consumer: key.consumer, clean: false });
+            self.step(turn, Event::Closed { consumer: key.consumer, clean });
         }
+    }
+
+    /// Takes in what a client says of messages that it was given.
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
+        let mut outcome = Outcome::default();
+        for (offset, event) in claim.events() {
+            outcome.add(offset, self.step(turn, event));
+        }
+        outcome
     }
 
     fn stream(&self, key: StreamKey) -> Option<&ConsumerQueue> {
@@ -229,13 +258,16 @@ impl ReliableSubscription {
                 return None;
             }
         };
+        // Only KeyShared asks for the key, and making one costs an allocation per message.
+        let (by_key, no_key) = (self.kind == SubscriptionType::KeyShared, Arc::from(""));
         let mut items = Vec::with_capacity(batch.records.len());
         let mut bodies = Vec::with_capacity(batch.records.len());
         for (offset, bytes) in batch.records {
             match Record::parse(bytes) {
                 Ok(record) => {
                     let len = u32::try_from(record.bytes().len()).unwrap_or(u32::MAX);
-                    items.push(Item { offset, key: record.key(), len });
+                    let key = if by_key { record.key().into() } else { Arc::clone(&no_key) };
+                    items.push(Item { offset, key, len });
                     bodies.push((offset, record));
                 }
                 // The checksum held, so this is a record of a version we do not know.
@@ -256,7 +288,9 @@ impl ReliableSubscription {
         result: Result<(), Fault>,
     ) {
         match result {
-            Ok(()) => self.step(turn, Event::DeadLettered { offset }),
+            Ok(()) => {
+                self.step(turn, Event::DeadLettered { offset });
+            }
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
                 self.suspects.insert(offset);
@@ -267,6 +301,7 @@ impl ReliableSubscription {
 
     pub(super) fn set_policy(&mut self, turn: &mut Turn<'_>, policy: FailurePolicy) {
         self.policy = policy.clone();
+        self.tell_terms();
         self.step(turn, Event::PolicyChanged(policy));
     }
 
@@ -281,11 +316,27 @@ impl ReliableSubscription {
         // Attempts restart: what fails after this is another failure, with a copy of its own.
         self.suspects.clear();
         self.step(turn, Event::Seek { to });
+        self.tell_terms();
         old
     }
 
+    /// Nothing below this is delivered any more.
+    pub(super) fn cursor(&self) -> Offset {
+        self.engine.progress().cursor()
+    }
+
     pub(super) fn next_deadline(&self) -> Option<Tick> {
-        self.engine.next_deadline().into_iter().chain(self.absent.values().copied()).min()
+        let watch = self.watch.next_deadline(self.engine.overdue_at());
+        let own = self.engine.next_deadline().into_iter().chain(watch);
+        own.chain(self.absent.values().copied()).min()
+    }
+
+    /// Looks whether it stands still without a reason that anybody could remove; tells if so.
+    pub(super) fn watch(&mut self, turn: &Turn<'_>) {
+        let Some(alarm) = self.watch.look(turn.now, self.engine.stall(turn.now)) else { return };
+        let stats = self.engine.stats(turn.now);
+        self.metrics.stalled();
+        tracing::error!(topic = %turn.topic.name, subscription = %self.name, ?stats, for_ms = alarm.for_ms, "{alarm}");
     }
 
     pub(super) fn on_deadline(&mut self, turn: &mut Turn<'_>) {
@@ -344,21 +395,22 @@ impl ReliableSubscription {
     }
 
     /// Takes one step and performs what it decides.
-    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) {
+    pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
-        self.engine.step(turn.now, event, &mut effects);
+        let answer = self.engine.step(turn.now, event, &mut effects);
         for effect in effects.drain(..) {
             self.perform(turn, effect);
         }
         self.effects = effects;
+        answer
     }
 
     fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
-            Effect::Deliver { consumer, offset, ticket, .. } => {
-                self.deliver(consumer, offset, ticket);
+            Effect::Deliver { consumer, offset, attempt, ticket } => {
+                self.deliver(consumer, offset, attempt, ticket);
             }
             Effect::Void { consumer, ticket } => {
                 if let Some(queue) = self.streams.get(&consumer) {
@@ -394,11 +446,11 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, ticket: u64) {
+    fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
         self.metrics.delivered(body.bytes().len());
-        queue.push(ticket, Delivery::new(body.clone(), offset, Arc::clone(&self.envelope)));
+        queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {

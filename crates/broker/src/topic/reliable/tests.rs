@@ -6,9 +6,9 @@ use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
-use crate::topic::{StopReason, TopicHandle};
+use crate::topic::{ConsumerStream, QueueReader, StopReason, Terms, TopicHandle, Verdict};
 use danube_core::change::{Change, CreateTopic, SetFailurePolicy};
-use danube_core::subscription::{ProgressRecord, Step};
+use danube_core::subscription::{AttemptId, ProgressRecord, Step};
 use danube_core::{Delivery, Intent, PoisonPolicy, ProducerId, TopicName};
 use danube_wire::proto::danube as proto;
 use danube_wire::record::{Record, header};
@@ -105,8 +105,9 @@ impl Fixture {
 
     async fn nack(&self, offset: u64) {
         let handle = self.topic(TOPIC);
-        let reason = Some("broken".to_owned());
-        handle.nack(name(SUBSCRIPTION), Offset(offset), None, reason).await.expect("nacked");
+        let verdict = Verdict::Nack { delay_ms: None, reason: Some("broken".to_owned()) };
+        let claim = Claim::of(Offset(offset), verdict);
+        handle.settle(name(SUBSCRIPTION), vec![claim]).await.expect("nacked");
     }
 
     /// The first failure of a message is its last.
@@ -168,7 +169,8 @@ async fn a_seek_takes_back_what_the_connection_has_not_taken() {
     assert_eq!((known.cursor, known.backlog), (Offset(80), 20));
     // Late acks of before the seek have no effect; the room of the queue was given back.
     for offset in 0..10 {
-        fixture.topic(TOPIC).ack(name(SUBSCRIPTION), Offset(offset)).await.expect("no error");
+        let claim = Claim::of(Offset(offset), Verdict::Ack);
+        fixture.topic(TOPIC).settle(name(SUBSCRIPTION), vec![claim]).await.expect("no error");
     }
     let old = fixture.topic(TOPIC).seek(name(SUBSCRIPTION), Offset(0)).await;
     assert_eq!(old, Ok(Offset(80)));
@@ -246,3 +248,149 @@ async fn a_dead_letter_has_one_copy_when_the_broker_dies_between_copy_and_cursor
     drop(stream);
     fixture.stop().await;
 }
+
+/// Takes one delivery: its offset, its attempt, its terms.
+async fn take(reader: &mut QueueReader) -> (u64, u32, Terms) {
+    let mut one = Vec::new();
+    let mut room = true;
+    let terms = std::future::poll_fn(|cx| {
+        reader.poll_take(cx, |_| std::mem::replace(&mut room, false), &mut one)
+    });
+    let terms = terms.await.expect("open").expect("a delivery");
+    let delivered = one.pop().expect("one fits");
+    (delivered.offset.0, delivered.attempt, terms)
+}
+
+/// What a wire that numbers its deliveries is offered: attempts and leases with each delivery,
+/// claims of ranges, extensions, a goodbye. Case U25 in the broker.
+#[tokio::test]
+async fn a_wire_that_numbers_its_deliveries_has_leases() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    drop(fixture.consume().await);
+    let handle = fixture.topic(TOPIC);
+    let consumer = |name: &str| ConsumerId::derive(handle.identity().id, SUBSCRIPTION, name);
+    let first = consumer("c");
+    let mut stream = handle.open(first, Wire::Native).await.expect("attached before").reader;
+    for _ in 0..50 {
+        fixture.publish("m").await;
+    }
+    for offset in 0..50 {
+        let (found, number, terms) = take(&mut stream).await;
+        assert_eq!((found, number), (offset, 1));
+        assert_eq!(terms, Terms { epoch: 0, lease_ms: 30_000 });
+    }
+    fixture.until("all are with the client", |known| known.in_flight == 50).await;
+    let claim = |first: u64, end: u64, number: u32, verdict: Verdict| {
+        let attempt = Some(AttemptId { number, consumer: consumer("c"), epoch: 0 });
+        Claim { first: Offset(first), end: Offset(end), attempt, verdict }
+    };
+    let offsets = |range: std::ops::Range<u64>| range.map(Offset).collect::<Vec<_>>();
+    let settle = async |claims| handle.settle(name(SUBSCRIPTION), claims).await.expect("journaled");
+
+    let claims = vec![
+        claim(0, 10, 1, Verdict::Ack),
+        claim(8, 12, 1, Verdict::Ack),
+        claim(20, 22, 2, Verdict::Ack),
+        claim(20, 22, 1, Verdict::Extend { by_ms: 45_000 }),
+        claim(22, 23, 1, Verdict::Extend { by_ms: u64::MAX }),
+    ];
+    let outcomes = settle(claims).await;
+    let stale: Vec<_> = outcomes.iter().map(|outcome| outcome.stale.clone()).collect();
+    assert_eq!(stale, [vec![], offsets(8..10), offsets(20..22), vec![], vec![]]);
+    let held: Vec<_> = outcomes.iter().map(|outcome| outcome.held_ms).collect();
+    assert_eq!(held, [None, None, None, Some(45_000), Some(600_000)]);
+    assert_eq!(fixture.subscription().await.cursor, Offset(12));
+
+    // Given back uncounted, so the next delivery has the same number; the old claim is stale.
+    settle(vec![claim(30, 31, 1, Verdict::Extend { by_ms: 0 })]).await;
+    let (again, number, _) = take(&mut stream).await;
+    assert_eq!((again, number), (30, 1));
+
+    // A goodbye burns no attempt; a connection that is lost does.
+    stream.close();
+    fixture.until("all are given back", |known| known.in_flight == 0).await;
+    let mut stream = handle.open(first, Wire::Native).await.expect("attached before").reader;
+    let (offset, number, _) = take(&mut stream).await;
+    assert_eq!((offset, number), (12, 1));
+    drop(stream);
+    fixture.until("all are given back", |known| known.in_flight == 0).await;
+    let mut stream = handle.open(first, Wire::Native).await.expect("attached before").reader;
+    let (offset, number, _) = take(&mut stream).await;
+    assert_eq!((offset, number), (12, 2));
+    let outcomes = settle(vec![claim(12, 13, 1, Verdict::Ack)]).await;
+    assert_eq!(outcomes[0].stale, offsets(12..13), "lost is lost");
+
+    // A seek raises the epoch; claims of before it are stale.
+    handle.seek(name(SUBSCRIPTION), Offset(40)).await.expect("sought");
+    let outcomes = settle(vec![claim(40, 50, 1, Verdict::Ack)]).await;
+    assert_eq!(outcomes[0].stale, offsets(40..50));
+    fixture.until("the rest is on its way", |known| known.in_flight == 10).await;
+    let (offset, _, terms) = take(&mut stream).await;
+    assert_eq!((offset, terms.epoch), (40, 1));
+    let too_many = claim(0, 10_001, 1, Verdict::Ack);
+    let refused = handle.settle(name(SUBSCRIPTION), vec![too_many]).await.expect_err("too many");
+    assert_eq!(refused.kind, danube_core::FaultKind::Invalid);
+    drop(stream);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_subscription_that_waits_for_the_log_in_vain_is_counted_and_told() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let fixture = Fixture::start(dir.path()).await;
+    fixture.create(Intent::EventStream).await;
+    drop(fixture.consume().await);
+    fixture.publish("m").await;
+    let handle = fixture.topic(TOPIC);
+    let identity = handle.identity();
+    fixture.context.topics.stop(identity.id, StopReason::Unloaded).await;
+
+    // The same subscription with a driver of our own, which never hears what it has read.
+    let view = fixture.context.meta.view();
+    let record = view.topic(&topic(TOPIC)).and_then(|t| t.subscriptions.get(&name(SUBSCRIPTION)));
+    let record = record.expect("attached");
+    let log = fixture.context.store.topic(identity.id, identity.epoch);
+    let mut known =
+        ReliableSubscription::load(&fixture.context, identity, &log, &name(SUBSCRIPTION), record);
+    #[expect(clippy::disallowed_methods, reason = "a test")]
+    let (sender, _unread) = unbounded_channel();
+    let signals = Arc::<Signals>::default();
+    let completions = Completions { sender, signals: Arc::clone(&signals) };
+    let topic = Arc::new(TopicIdentity {
+        name: identity.name.clone(),
+        id: identity.id,
+        epoch: identity.epoch,
+        delivery: identity.delivery,
+        wal_sync_mode: identity.wal_sync_mode,
+    });
+    let mut steps = Vec::new();
+    let mut at = |ms: u64, act: &mut dyn FnMut(&mut ReliableSubscription, &mut Turn<'_>)| {
+        let turn = &mut Turn {
+            now: Tick(ms),
+            context: &fixture.context,
+            topic: &topic,
+            log: &log,
+            signals: &signals,
+            completions: &completions,
+            steps: &mut steps,
+        };
+        act(&mut known, turn);
+        known.watch(turn);
+        known.next_deadline()
+    };
+    let consumer = ConsumerId::derive(topic.id, SUBSCRIPTION, "c");
+    let opened = at(0, &mut |known, turn| drop(known.open(turn, consumer, Wire::Compatible)));
+    assert_eq!(opened, Some(Tick(10_001)), "it looks again when an answer would be late");
+    at(10_000, &mut |_, _| {});
+    assert!(!fixture.context.metrics.render().contains(STALLED));
+    assert_eq!(at(10_001, &mut |_, _| {}), Some(Tick(70_001)), "and a minute after that");
+    assert!(fixture.context.metrics.render().contains(STALLED));
+    at(10_002, &mut |_, _| {});
+    assert!(fixture.context.metrics.render().contains(STALLED), "not at every turn");
+    fixture.stop().await;
+}
+
+const STALLED: &str =
+    r#"danube_subscription_stall_total{topic="/default/jobs",subscription="workers"} 1"#;

@@ -31,6 +31,9 @@ struct ModelStream {
     size: usize,
     /// Offset, and whether the delivery is still meant (not settled, not voided).
     queue: VecDeque<(Offset, bool)>,
+    /// What a client that reads ahead has taken and its application may not have seen; `None` for
+    /// one that does not read ahead.
+    ahead: Option<VecDeque<Offset>>,
 }
 
 struct World {
@@ -43,8 +46,10 @@ struct World {
     finished: BTreeSet<u64>,
     /// Deliveries that count.
     attempts: BTreeMap<Offset, u32>,
-    /// Somebody may have it: given out since the last seek or restart, or failed before.
+    /// Somebody may have it: given out since the last seek, or held when the broker died.
     known: BTreeSet<Offset>,
+    /// Given out since the last seek or restart, or failed before.
+    given: BTreeSet<Offset>,
     /// Highest first delivery since the last seek or restart.
     newest: Option<Offset>,
     out: BTreeMap<Offset, Out>,
@@ -67,6 +72,7 @@ impl World {
             finished: BTreeSet::new(),
             attempts: BTreeMap::new(),
             known: BTreeSet::new(),
+            given: BTreeSet::new(),
             newest: None,
             out: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -110,6 +116,9 @@ impl World {
                 let stream = ModelStream { size: size as usize, ..ModelStream::default() };
                 self.streams.insert(consumer, stream);
                 self.step(Event::Opened { consumer, room: size });
+                if x % 3 == 0 {
+                    self.read_ahead(consumer);
+                }
             }
             40..=69 => self.drain(consumer, u32::from(y % 4)),
             70..=75 => self.close(consumer, y % 2 == 0),
@@ -152,17 +161,65 @@ impl World {
         }
     }
 
+    fn read_ahead(&mut self, consumer: ConsumerId) {
+        if let Some(stream) = self.streams.get_mut(&consumer) {
+            stream.ahead = Some(VecDeque::new());
+        }
+        self.step(Event::ReadsAhead { consumer });
+    }
+
     fn drain(&mut self, consumer: ConsumerId, count: u32) {
-        let ack_timeout_ms = self.subscription.config().policy.ack_timeout_ms;
-        let until = self.now.after_ms(ack_timeout_ms);
         for _ in 0..count {
-            let queue = self.streams.get_mut(&consumer).map(|stream| &mut stream.queue);
-            if let Some((offset, true)) = queue.and_then(VecDeque::pop_front) {
-                self.out.insert(offset, Out::InFlight(consumer, until));
-                *self.attempts.entry(offset).or_default() += 1;
+            let Some(stream) = self.streams.get_mut(&consumer) else { break };
+            let Some((offset, true)) = stream.queue.pop_front() else { continue };
+            match &mut stream.ahead {
+                Some(ahead) => ahead.push_back(offset),
+                None => self.begin(consumer, offset),
             }
         }
+        self.hand_over(consumer, None);
         self.step(Event::Drained { consumer, count });
+    }
+
+    /// The delivery counts, and its time runs.
+    fn begin(&mut self, consumer: ConsumerId, offset: Offset) {
+        let ack_timeout_ms = self.subscription.config().policy.ack_timeout_ms;
+        self.out.insert(offset, Out::InFlight(consumer, self.now.after_ms(ack_timeout_ms)));
+        *self.attempts.entry(offset).or_default() += 1;
+    }
+
+    /// An application that has nothing, apart from what is being taken `away`, has the next.
+    fn hand_over(&mut self, consumer: ConsumerId, away: Option<Offset>) {
+        let has = |(offset, out): (&Offset, &Out)| {
+            matches!(out, Out::InFlight(c, _) if *c == consumer) && Some(*offset) != away
+        };
+        if self.out.iter().any(has) {
+            return;
+        }
+        let ahead = self.streams.get_mut(&consumer).and_then(|stream| stream.ahead.as_mut());
+        if let Some(next) = ahead.and_then(VecDeque::pop_front) {
+            self.begin(consumer, next);
+        }
+    }
+
+    /// The application speaks of a message that it may not have had: it has had all before that.
+    fn speak(&mut self, offset: Offset) {
+        let Some(Out::Queued(consumer)) = self.out.get(&offset).copied() else { return };
+        let ahead = self.streams.get_mut(&consumer).and_then(|stream| stream.ahead.as_mut());
+        let Some(ahead) = ahead else { return };
+        let place = ahead.iter().position(|unseen| *unseen == offset);
+        let mut seen: Vec<Offset> = ahead.drain(..place.map_or(ahead.len(), |p| p + 1)).collect();
+        if place.is_some() {
+            seen.pop();
+        }
+        seen.into_iter().for_each(|earlier| self.begin(consumer, earlier));
+    }
+
+    /// A message is about to leave the hands of its application.
+    fn leave(&mut self, offset: Offset) {
+        if let Some(Out::InFlight(consumer, _)) = self.out.get(&offset).copied() {
+            self.hand_over(consumer, Some(offset));
+        }
     }
 
     /// What the end of a stream does to the model: all it held is given back.
@@ -199,6 +256,8 @@ impl World {
         let counts = self.known.contains(&offset) && !self.finished.contains(&offset.0);
         if counts {
             self.excused.insert(offset.0);
+            self.speak(offset);
+            self.leave(offset);
         }
         self.step(Event::Acked { offset, attempt: None });
         assert!(!counts || self.finished.contains(&offset.0), "ack of {offset} was lost");
@@ -209,7 +268,8 @@ impl World {
         let counts = match self.out.get(&offset).copied() {
             Some(Out::Queued(consumer)) => {
                 self.void_queued(consumer, offset);
-                *self.attempts.entry(offset).or_default() += 1;
+                self.speak(offset);
+                self.begin(consumer, offset);
                 true
             }
             Some(Out::InFlight(..)) => true,
@@ -217,6 +277,7 @@ impl World {
         };
         if counts {
             self.excuse_exhausted(offset);
+            self.leave(offset);
         }
         self.step(Event::Nacked { offset, attempt: None, delay_ms, reason: None });
         let failed = self.journal[before..]
@@ -275,6 +336,9 @@ impl World {
         for entry in self.streams.values_mut().flat_map(|stream| &mut stream.queue) {
             entry.1 = false;
         }
+        for ahead in self.streams.values_mut().filter_map(|stream| stream.ahead.as_mut()) {
+            ahead.clear();
+        }
         self.step(Event::Seek { to });
     }
 
@@ -282,6 +346,7 @@ impl World {
         self.finished = (0..cursor.0).collect();
         self.attempts.clear();
         self.known.clear();
+        self.given.clear();
         self.newest = None;
         self.out.clear();
         self.copies.clear();
@@ -299,12 +364,16 @@ impl World {
         for (offset, attempts) in progress.failures() {
             self.attempts.insert(offset, attempts.count);
             self.known.insert(offset);
+            self.given.insert(offset);
         }
         self.streams.clear();
         self.bodies.clear();
         self.fetch = None;
         self.progress = progress.clone();
         let config = self.subscription.config().clone();
+        // As many as were held at a time may have been out.
+        let open = (0..self.tail().0).filter(|offset| !self.finished.contains(offset));
+        self.known.extend(open.take(config.lookahead_max as usize).map(Offset));
         self.subscription = Subscription::new(config, progress, self.tail());
     }
 
@@ -318,6 +387,7 @@ impl World {
         for offset in &expired {
             self.excuse_exhausted(*offset);
         }
+        self.run_out();
         let before = self.journal.len();
         self.step(Event::Deadline);
         for offset in expired {
@@ -327,6 +397,30 @@ impl World {
         }
         let next = self.subscription.next_deadline();
         assert!(next.is_none_or(|next| next > self.now), "a deadline that is due stays");
+    }
+
+    /// Whoever lets its time run out gives up, in Shared, what its client has besides, if there is
+    /// anybody else; who has nothing left takes the next.
+    fn run_out(&mut self) {
+        let now = self.now;
+        let is_over = |out: &Out| matches!(out, Out::InFlight(_, until) if *until <= now);
+        let others = self.kind() == SubscriptionType::Shared && self.streams.len() > 1;
+        for consumer in self.streams.keys().copied().collect::<Vec<_>>() {
+            let own = |out: &&Out| matches!(out, Out::InFlight(c, _) if *c == consumer);
+            let own: Vec<bool> = self.out.values().filter(own).map(is_over).collect();
+            let stream = self.streams.get_mut(&consumer);
+            let Some(ahead) = stream.and_then(|stream| stream.ahead.as_mut()) else { continue };
+            if others && own.contains(&true) {
+                for offset in ahead.drain(..) {
+                    self.out.remove(&offset);
+                }
+            } else if !own.is_empty()
+                && !own.contains(&false)
+                && let Some(next) = ahead.pop_front()
+            {
+                self.begin(consumer, next);
+            }
+        }
     }
 
     fn step(&mut self, event: Event) {
@@ -378,7 +472,8 @@ impl World {
         let stream = self.streams.get_mut(&consumer).expect("deliveries go to open streams");
         assert!(stream.queue.len() < stream.size, "no room");
         stream.queue.push_back((offset, true));
-        let is_first = self.known.insert(offset);
+        self.known.insert(offset);
+        let is_first = self.given.insert(offset);
         if self.kind() == SubscriptionType::KeyShared {
             let key = &self.log[offset.0 as usize];
             for earlier in self.progress.cursor().0..offset.0 {

@@ -122,3 +122,43 @@ fn a_clean_close_is_not_counted_after_a_restart() {
         "#]],
     );
 }
+
+/// A client that has a message when the broker dies may finish it before it is delivered again.
+#[test]
+fn an_ack_counts_after_a_restart_before_the_message_is_read_again() {
+    check(
+        "shared 5,30000,1000,60000,block window=2
+        join a
+        publish m*8
+        restart
+        ack 1
+        restart
+        ack 3
+        ack 1
+        join b
+        ack 0
+        seek 0
+        restart
+        seek 0
+        ack 0
+        ack 7
+        why",
+        expect![[r#"
+            join a                 |
+            publish m*8            | a<-0#1 a<-1#1
+            restart                |
+            ack 1                  | done:1
+            restart                |
+            ack 3                  | done:3
+            ack 1                  |
+            join b                 | b<-0#1 b<-2#1
+            ack 0                  | done:0 b<-4#1
+            seek 0                 | moved:0 b<-0#1 b<-1#1
+            restart                |
+            seek 0                 | moved:0
+            ack 0                  |
+            ack 7                  |
+            why                    | no consumer has an open stream
+        "#]],
+    );
+}

@@ -1,6 +1,7 @@
 //! The operator's tools against a broker: what they show, what they move, and how they exit.
 
 mod dispatch;
+mod failure_policy;
 mod peek;
 mod replay;
 mod seek;

@@ -11,7 +11,7 @@ use danube_core::subscription::progress::{Progress, Step};
 use danube_core::{
     Epoch, Incarnation, Offset, Retention, SubscriptionId, Tick, TopicId, WalSyncMode, WallMs,
 };
-use danube_store::{Clock, ReadLimit, Store, StoreOptions, TopicLog};
+use danube_store::{AppendError, Clock, ReadLimit, Store, StoreOptions, TopicLog};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,6 +89,8 @@ struct History {
     damage: bool,
     /// Nothing but a crash goes wrong in this life.
     faultless: bool,
+    /// What went wrong in this life does so no more.
+    mended: bool,
     counts: Counts,
 }
 
@@ -134,6 +136,7 @@ impl History {
             faulty,
             damage,
             faultless: true,
+            mended: false,
             counts: Counts::default(),
         };
         // The first carries the marks of bursts.
@@ -189,7 +192,7 @@ impl History {
     fn live(&mut self, last: bool) -> Result<(), Violation> {
         let plan = self.plan(last);
         let faultless = plan.is_faultless();
-        self.faultless = faultless;
+        (self.faultless, self.mended) = (faultless, false);
         self.disk.begin(plan);
         self.counts.lives += 1;
         self.options.incarnation.0 += 1;
@@ -351,6 +354,10 @@ impl History {
             if self.disk.crashed().is_some() {
                 return Ok(());
             }
+            if !self.faultless && !self.mended && self.random.chance(15) {
+                self.mended = true;
+                self.disk.mend();
+            }
             match self.random.below(100) {
                 0..4 if self.topics.len() > 2 => {
                     let at = self.random.within(1, self.topics.len() as u64 - 1) as usize;
@@ -456,6 +463,9 @@ impl History {
                 self.counts.acknowledged += 1;
                 let heard = topic.oracle.appended(first, records, work.mode);
                 heard.map_err(|what| format!("topic {id}: {what}"))
+            }
+            (_, Err(error)) if self.mended && !sick(&error) && self.disk.crashed().is_none() => {
+                Err(format!("topic {id}: refused, and nothing is wrong any more: {error}"))
             }
             (Request::Append(records), Err(_)) => {
                 self.counts.refused += 1;
@@ -570,6 +580,11 @@ impl Clock for SimClock {
     fn tick(&self) -> Tick {
         Tick(self.0.load(Ordering::Relaxed))
     }
+}
+
+/// Whether it is the topic that refuses, and not the disk.
+fn sick(error: &AppendError) -> bool {
+    matches!(error, AppendError::Damaged(_) | AppendError::Forgotten(_))
 }
 
 fn progress(log: &TopicLog, subscription: u32) -> Progress {

@@ -1,0 +1,449 @@
+//! One `Publish` stream: many producers, pipelined batches, cumulative answers.
+//!
+//! The reading half walks the messages of a batch, leaves out what can never be stored and hands
+//! the rest to the topic as the log will keep it; the log's answer goes from its writer thread
+//! straight to the writing half. What this leaves to others: sequences (the log), durability.
+//!
+//! Law: every message that comes in is answered once, with an offset or a reason, unless its
+//! stream ends first; and a batch that is not answered holds its memory.
+
+use super::refusal::Refused;
+use crate::context::Context;
+use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHandle};
+use bytes::Bytes;
+use danube_core::name::ProducerName;
+use danube_core::sequence::{Origin, RUNS_MAX};
+use danube_core::{Delivery, Fault, TopicName};
+use danube_store::{Appended, RecordBatchBuilder};
+use danube_wire::convert;
+use danube_wire::limit::message_len_max;
+use danube_wire::proto::stream as proto;
+use danube_wire::record::native::{self, Checked, Wrapping};
+use danube_wire::stream::{Batch, PublishRequest, PublishResponse};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{self, Poll, Waker};
+use tokio::task::{AbortHandle, JoinSet};
+use tonic::{Status, Streaming};
+
+/// Producers that one stream may have open.
+const PRODUCERS_MAX: usize = 100_000;
+/// Openings that are worked on at a time; the stream is not read further meanwhile.
+const OPENINGS_MAX: usize = 256;
+/// Messages of one batch. Bounds what the log adds to small messages, too.
+const MESSAGES_MAX: u32 = 16_384;
+/// Bytes of messages that a producer may have under way, as it is told.
+const WINDOW_BYTES: u64 = 16 << 20;
+/// Runs of sequences of one producer that were refused for good and are remembered, so that what
+/// follows them is known to follow.
+const SKIPPED_MAX: usize = RUNS_MAX;
+
+/// Starts to serve a stream; the answers are its other half.
+pub(super) fn serve(context: Arc<Context>, incoming: Streaming<PublishRequest>) -> Answers {
+    let outbox = Arc::new(Outbox::default());
+    let stopping = context.stopping.clone();
+    let reader = Reader {
+        context,
+        outbox: Arc::clone(&outbox),
+        producers: HashMap::new(),
+        openings: JoinSet::new(),
+    };
+    let reading = tokio::spawn(async move {
+        let outbox = Arc::clone(&reader.outbox);
+        let end = tokio::select! {
+            end = reader.run(incoming) => end,
+            () = stopping.cancelled() => {
+                Some(Status::unavailable("the broker is stopping; connect again"))
+            }
+        };
+        outbox.end(end);
+    });
+    Answers { outbox, reading: reading.abort_handle() }
+}
+
+/// What waits to be told to the client. It is bounded by what the client may have under way.
+#[derive(Default)]
+struct Outbox {
+    state: Mutex<OutboxState>,
+}
+
+#[derive(Default)]
+struct OutboxState {
+    ready: PublishResponse,
+    /// Batches handed to a topic and not answered.
+    under_way: u64,
+    waker: Option<Waker>,
+    end: Option<Result<(), Status>>,
+    is_told: bool,
+}
+
+impl Outbox {
+    fn tell(&self, add: impl FnOnce(&mut OutboxState)) {
+        let mut state = self.state.lock();
+        add(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ends the stream once everything under way is answered.
+    fn end(&self, status: Option<Status>) {
+        self.tell(|state| state.end = Some(status.map_or(Ok(()), Err)));
+    }
+
+    fn refuse(&self, producer: u32, first_sequence: u64, count: u32, refused: Refused) {
+        self.tell(|state| {
+            state.ready.refusals.push(refusal(producer, first_sequence, count, refused));
+        });
+    }
+}
+
+fn refusal(
+    producer: u32,
+    first_sequence: u64,
+    count: u32,
+    refused: Refused,
+) -> proto::PublishRefusal {
+    let Refused { refusal, reason, retry_after_ms } = refused;
+    let refusal = refusal.into();
+    proto::PublishRefusal { producer, first_sequence, count, refusal, reason, retry_after_ms }
+}
+
+impl OutboxState {
+    /// Adds an answer, to the one before where both sequences and offsets go on.
+    fn acknowledge(&mut self, producer: u32, first_sequence: u64, appended: Appended) {
+        let Appended { first, count } = appended;
+        if let Some(last) = self.ready.acks.last_mut()
+            && last.producer == producer
+            && last.first_sequence + u64::from(last.count) == first_sequence
+            && last.first_offset + u64::from(last.count) == first.0
+            && let Some(together) = last.count.checked_add(count)
+        {
+            last.count = together;
+            return;
+        }
+        let first_offset = first.0;
+        self.ready.acks.push(proto::PublishAck { producer, first_sequence, first_offset, count });
+    }
+}
+
+/// The writing half of a stream.
+pub(crate) struct Answers {
+    outbox: Arc<Outbox>,
+    reading: AbortHandle,
+}
+
+impl futures::Stream for Answers {
+    type Item = Result<PublishResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut state = self.outbox.state.lock();
+        if state.ready != PublishResponse::default() {
+            return Poll::Ready(Some(Ok(mem::take(&mut state.ready))));
+        }
+        if state.under_way == 0 && state.end.is_some() {
+            let end = state.end.clone().filter(|_| !mem::replace(&mut state.is_told, true));
+            return Poll::Ready(end.and_then(Result::err).map(Err));
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// A producer that is open on this stream.
+struct Producer {
+    topic: TopicHandle,
+    name: ProducerName,
+    wrapping: Wrapping,
+    origin: Origin,
+    /// Batches that are not answered.
+    under_way: Arc<AtomicU32>,
+    /// Sequences refused for good, in order.
+    skipped: VecDeque<Range<u64>>,
+    message_len_max: u64,
+}
+
+impl Producer {
+    /// The sequence number that the message before `first` had, if that was not refused for good.
+    fn after(&self, first: u64) -> u64 {
+        let skipped = self.skipped.iter().rev().find(|skipped| skipped.end == first);
+        skipped.map_or(first, |skipped| skipped.start).saturating_sub(1)
+    }
+
+    fn skip(&mut self, sequence: u64) {
+        match self.skipped.back_mut() {
+            Some(last) if last.end == sequence => last.end += 1,
+            Some(last) if last.contains(&sequence) => {}
+            _ => {
+                self.skipped.push_back(sequence..sequence.saturating_add(1));
+                if self.skipped.len() > SKIPPED_MAX {
+                    self.skipped.pop_front();
+                }
+            }
+        }
+    }
+}
+
+/// What became of an opening.
+type Opened = Result<(Producer, proto::ProducerOpened), Refused>;
+type Opening = (proto::OpenProducer, Opened);
+
+/// The reading half of a stream.
+struct Reader {
+    context: Arc<Context>,
+    outbox: Arc<Outbox>,
+    producers: HashMap<u32, Producer>,
+    openings: JoinSet<Opening>,
+}
+
+impl Reader {
+    /// Reads until the client ends the stream; the answer is how to end the other half.
+    async fn run(mut self, mut incoming: Streaming<PublishRequest>) -> Option<Status> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(opened) = self.openings.join_next() => {
+                    // An opening that panicked has said so in the log; its client times out.
+                    if let Ok((request, opened)) = opened {
+                        self.on_opened(&request, opened);
+                    }
+                }
+                message = incoming.message(), if self.openings.len() < OPENINGS_MAX => {
+                    match message {
+                        Ok(Some(request)) => self.on_request(request).await,
+                        Ok(None) => break,
+                        Err(status) => return Some(status),
+                    }
+                }
+            }
+        }
+        while let Some(opened) = self.openings.join_next().await {
+            if let Ok((request, opened)) = opened {
+                self.on_opened(&request, opened);
+            }
+        }
+        None
+    }
+
+    async fn on_request(&mut self, request: PublishRequest) {
+        for open in request.open {
+            self.open(open);
+        }
+        for batch in request.batches {
+            self.publish(batch).await;
+        }
+        for proto::CloseProducer { producer } in request.close {
+            self.producers.remove(&producer);
+            self.outbox.tell(|state| state.ready.closed.push(proto::ProducerClosed { producer }));
+        }
+    }
+
+    fn open(&mut self, request: proto::OpenProducer) {
+        if self.producers.len() + self.openings.len() >= PRODUCERS_MAX {
+            let reason = format!("one stream can have {PRODUCERS_MAX} producers; open another");
+            let refused = Refused::new(proto::Refusal::Precondition, reason);
+            return self.outbox.refuse(request.producer, 0, 0, refused);
+        }
+        let context = Arc::clone(&self.context);
+        self.openings.spawn(async move {
+            let opened = open(&context, &request).await;
+            (request, opened.map_err(Refused::from))
+        });
+    }
+
+    fn on_opened(&mut self, request: &proto::OpenProducer, opened: Opened) {
+        match opened {
+            Ok((producer, opened)) => {
+                self.producers.insert(request.producer, producer);
+                self.outbox.tell(|state| state.ready.opened.push(opened));
+            }
+            Err(refused) => self.outbox.refuse(request.producer, 0, 0, refused),
+        }
+    }
+
+    /// Hands a batch to its topic, without the messages that can never be stored.
+    async fn publish(&mut self, batch: Batch) {
+        let Batch { producer: number, first_sequence, messages } = batch;
+        let count = messages.count();
+        let Some(producer) = self.producers.get_mut(&number) else {
+            let reason = "this stream has no such producer; open it first";
+            let refused = Refused::new(proto::Refusal::Moved, reason);
+            return self.outbox.refuse(number, first_sequence, count, refused);
+        };
+        if let Err(refused) = admit(producer, first_sequence, count) {
+            return self.outbox.refuse(number, first_sequence, count, refused);
+        }
+        let bytes = messages.bytes();
+        let mut runs: Vec<Run> = Vec::with_capacity(1);
+        let mut goes_on = false;
+        for (sequence, range) in (first_sequence..).zip(messages.ranges()) {
+            match check(producer, bytes, range.clone()) {
+                Ok(checked) => {
+                    if !goes_on {
+                        let left = (count as usize, bytes.len() - range.start);
+                        runs.push(Run::new(sequence, left, &producer.wrapping));
+                    }
+                    let wrapping = &producer.wrapping;
+                    let run = runs.last_mut().expect("pushed when there was none");
+                    run.records.push(|out| wrapping.write(bytes, range, &checked, out));
+                    goes_on = true;
+                }
+                Err(fault) => {
+                    producer.skip(sequence);
+                    self.outbox.refuse(number, sequence, 1, fault.into());
+                    goes_on = false;
+                }
+            }
+        }
+        for run in runs {
+            self.send(number, run).await;
+        }
+    }
+
+    async fn send(&mut self, number: u32, run: Run) {
+        let Some(producer) = self.producers.get(&number) else { return };
+        let Run { first_sequence, records } = run;
+        let batch = records.build();
+        let arrived = self.context.clock.elapsed();
+        let memory = Arc::clone(&self.context.publish_memory);
+        let bytes = u32::try_from(batch.byte_len()).unwrap_or(u32::MAX);
+        let Ok(permit) = memory.acquire_many_owned(bytes).await else { return };
+        let (outbox, under_way) = (Arc::clone(&self.outbox), Arc::clone(&producer.under_way));
+        let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+        under_way.fetch_add(1, Ordering::AcqRel);
+        self.outbox.state.lock().under_way += 1;
+        let done = move |result: Result<Appended, BatchFault>| {
+            under_way.fetch_sub(1, Ordering::AcqRel);
+            outbox.tell(|state| {
+                state.under_way -= 1;
+                match result {
+                    Ok(appended) => state.acknowledge(number, first_sequence, appended),
+                    Err(fault) => {
+                        let refused = refusal(number, first_sequence, count, fault.into());
+                        state.ready.refusals.push(refused);
+                    }
+                }
+            });
+        };
+        let origin =
+            Origin { after: producer.after(first_sequence), first_sequence, ..producer.origin };
+        let publish = PublishBatch {
+            producer_name: producer.name.clone(),
+            origin,
+            batch,
+            arrived,
+            permit,
+            done: Box::new(done),
+        };
+        if let Err(unsent) = producer.topic.publish_batch(publish).await {
+            let name = &producer.topic.identity().name;
+            let moved = format!("topic `{name}` was unloaded; open the producer again");
+            self.producers.remove(&number);
+            (unsent.done)(Err(BatchFault::Moved(moved)));
+        }
+    }
+}
+
+/// Messages of a batch that follow one another, ready for the log.
+struct Run {
+    first_sequence: u64,
+    records: RecordBatchBuilder,
+}
+
+impl Run {
+    /// For at most `left` messages and bytes of a batch.
+    fn new(first_sequence: u64, left: (usize, usize), wrapping: &Wrapping) -> Run {
+        let (count, bytes) = left;
+        let bytes = bytes + count * wrapping.record_len_max(0);
+        Run { first_sequence, records: RecordBatchBuilder::with_capacity(count, bytes) }
+    }
+}
+
+/// Whether the producer may have this batch under way.
+fn admit(producer: &Producer, first_sequence: u64, count: u32) -> Result<(), Refused> {
+    let topic = &producer.topic.identity().name;
+    if first_sequence == 0 || count == 0 || count > MESSAGES_MAX {
+        let reason = format!(
+            "topic `{topic}`: a batch of {count} messages from sequence number {first_sequence} on; \
+             a batch has 1 to {MESSAGES_MAX} messages, and the first one ever has number 1"
+        );
+        return Err(Refused::new(proto::Refusal::Invalid, reason));
+    }
+    if producer.under_way.load(Ordering::Acquire) as usize >= RUNS_MAX {
+        let reason = format!(
+            "topic `{topic}`: more than {RUNS_MAX} batches of producer `{}` are under way; wait \
+             for answers",
+            producer.name
+        );
+        return Err(Refused::new(proto::Refusal::Overloaded, reason));
+    }
+    Ok(())
+}
+
+/// Whether the message at `range` can be stored.
+fn check(producer: &Producer, bytes: &Bytes, range: Range<usize>) -> Result<Checked, Fault> {
+    let topic = &producer.topic.identity().name;
+    let (len, max) = (range.len() as u64, producer.message_len_max);
+    if len > max {
+        return Err(Fault::invalid(format!(
+            "message of `{len}` bytes on topic `{topic}` is larger than {max}; split it, or \
+             publish a reference to it"
+        )));
+    }
+    native::check(bytes, range)
+        .map_err(|error| Fault::invalid(format!("topic `{topic}`: {error}; encode it anew")))
+}
+
+async fn open(
+    context: &Arc<Context>,
+    request: &proto::OpenProducer,
+) -> Result<(Producer, proto::ProducerOpened), Fault> {
+    let topic = TopicName::parse(&request.topic)?;
+    let name = ProducerName::parse(&request.producer_name)?;
+    if let Some(schema) = &request.schema {
+        // Before the topic is made, so that a refused producer leaves nothing behind.
+        return Err(Fault::precondition(format!(
+            "schema subject `{}` not found: no subject is registered with this broker",
+            schema.subject.escape_debug()
+        )));
+    }
+    let delivery = convert::stream_delivery(request.delivery)?;
+    let mode = if request.exclusive { AccessMode::Exclusive } else { AccessMode::Shared };
+    let handle = context.topics.get_or_create(context, &topic, delivery).await?;
+    let OpenedProducer { id, opened } = handle.open_producer(name.clone(), mode).await?;
+    let message_len_max = message_len_max(context.options.policies.max_message_size);
+    let answer = proto::ProducerOpened {
+        producer: request.producer,
+        producer_id: id.0,
+        last_sequence: opened.last_sequence,
+        window_batches: RUNS_MAX as u32,
+        window_bytes: WINDOW_BYTES,
+        message_bytes_max: message_len_max,
+        schema_id: None,
+        schema_version: None,
+        is_volatile: handle.identity().delivery == Delivery::NonReliable,
+    };
+    let producer = Producer {
+        topic: handle,
+        wrapping: Wrapping::new(id, &name),
+        name,
+        origin: Origin { producer: id, epoch: opened.epoch, after: 0, first_sequence: 0 },
+        under_way: Arc::default(),
+        skipped: VecDeque::new(),
+        message_len_max,
+    };
+    Ok((producer, answer))
+}
