@@ -21,7 +21,7 @@ const BATCH_BYTES_DEFAULT: usize = 256 * 1024;
 /// Encoded bytes of a batch at the most; one message may be larger.
 const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Messages of a batch at the most.
-const BATCH_MESSAGES_MAX: u32 = 100_000;
+const BATCH_MESSAGES_MAX: u32 = 16_384;
 
 /// A schema subject, and which of its versions a producer wants.
 ///
@@ -144,7 +144,7 @@ impl ProducerBuilder {
         self
     }
 
-    /// A batch is full with this many messages (1 to 100,000; default 1,000).
+    /// A batch is full with this many messages (1 to 16,384; default 1,000).
     pub fn batch_messages(mut self, count_max: u32) -> ProducerBuilder {
         self.limits.batch_messages_max = count_max.clamp(1, BATCH_MESSAGES_MAX);
         self

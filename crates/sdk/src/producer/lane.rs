@@ -73,7 +73,7 @@ impl Inner {
             Session::Opening { is_sent, .. } => !is_sent,
             Session::Attached { is_closing, .. } => {
                 !is_closing
-                    && (self.queue.may_send(now) || (self.is_released && self.queue.is_sent()))
+                    && (self.queue.may_send(now) || (self.is_released && self.queue.is_empty()))
             }
             _ => false,
         }
@@ -212,7 +212,7 @@ impl Lane {
             }
             Session::Attached { link, number, is_closing } if std::ptr::eq(&**link, over) => {
                 inner.is_marked = inner.queue.take(*number, now, budget, &mut request.batches);
-                if inner.is_released && inner.queue.is_sent() && !*is_closing {
+                if inner.is_released && inner.queue.is_empty() && !*is_closing {
                     *is_closing = true;
                     request.close.push(CloseProducer { producer: *number });
                 }

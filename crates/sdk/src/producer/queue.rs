@@ -147,11 +147,6 @@ impl Queue {
         self.batches.is_empty() && self.open.count == 0
     }
 
-    /// Whether everything is at least sent.
-    pub(super) fn is_sent(&self) -> bool {
-        self.under_way == self.batches.len() && self.open.count == 0
-    }
-
     /// Adds `message`; `None` when there is no room for it now.
     ///
     /// # Errors
