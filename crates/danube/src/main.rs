@@ -19,6 +19,7 @@ mod output;
 mod produce;
 mod signals;
 mod start;
+mod wire;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

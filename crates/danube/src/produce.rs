@@ -3,9 +3,10 @@
 //! Each acknowledged message is a line on stdout; the summary goes to stderr. Flags are those of
 //! the product's earlier client tool, so that scripts go on working.
 
-use crate::compat::{Cluster, Message, Producer, ProducerSpec};
+use crate::compat::{self, Cluster, ProducerSpec};
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::wire::{self, Wire};
 use bytes::Bytes;
 use danube_core::TopicName;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -55,6 +56,9 @@ pub struct Arguments {
     /// Make the topic a reliable one if it does not exist: messages survive a crash
     #[arg(long)]
     reliable: bool,
+    /// The protocol to speak
+    #[arg(long, value_name = "WIRE", value_enum, default_value = "native")]
+    wire: Wire,
 }
 
 /// What a message carries.
@@ -88,20 +92,12 @@ fn parse_attributes(text: &str) -> Result<BTreeMap<String, String>, String> {
 /// Why a message was refused; [`Exit::Partial`] when others were acknowledged before.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let topic = TopicName::parse(&arguments.topic)?;
-    let payload = arguments.content.payload()?;
-    let message = Message {
-        payload,
-        attributes: arguments.attributes.unwrap_or_default(),
-        key: arguments.key,
+    let content = compat::Message {
+        payload: arguments.content.payload()?,
+        attributes: arguments.attributes.clone().unwrap_or_default(),
+        key: arguments.key.clone(),
     };
-    let cluster = Cluster::connect(&arguments.service_addr).await?;
-    let spec = ProducerSpec {
-        name: arguments.producer_name,
-        topic: topic.to_string(),
-        partitions: arguments.partitions,
-        reliable: arguments.reliable,
-    };
-    let mut producer = Producer::create(&cluster, spec).await?;
+    let mut publisher = Publisher::open(&arguments, &topic).await?;
 
     let started = Instant::now();
     let bar = progress_bar(arguments.count);
@@ -110,31 +106,101 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         if sent > 0 && !interval.is_zero() {
             tokio::time::sleep(interval).await;
         }
-        let published = publish(&mut producer, &message, &bar).await;
+        let published = publisher.send(&content).await.and_then(|line| {
+            bar.inc(1);
+            bar.suspend(|| output::line(line))
+        });
         published.map_err(|failure| after(sent, arguments.count, failure))?;
     }
     bar.finish_and_clear();
-    let partitions = match producer.partition_count() {
+    let partitions = match publisher.partition_count() {
         1 => String::new(),
         count => format!(" ({count} partitions)"),
     };
     eprintln!(
         "sent {} of {} each to {topic}{partitions} in {:.1?}",
         plural(arguments.count, "message"),
-        plural(message.payload.len() as u64, "byte"),
+        plural(content.payload.len() as u64, "byte"),
         started.elapsed()
     );
-    Ok(())
+    publisher.close().await
 }
 
-async fn publish(
-    producer: &mut Producer,
-    message: &Message,
-    bar: &ProgressBar,
-) -> Result<(), Failure> {
-    let sent = producer.send(message).await?;
-    bar.inc(1);
-    bar.suspend(|| output::line(format!("sent topic={} request={}", sent.topic, sent.request_id)))
+/// A producer on either wire.
+enum Publisher {
+    Native { producer: danube_sdk::Producer, requests: u64 },
+    Compatible(compat::Producer),
+}
+
+impl Publisher {
+    async fn open(arguments: &Arguments, topic: &TopicName) -> Result<Publisher, Failure> {
+        if arguments.wire == Wire::Compatible {
+            let cluster = Cluster::connect(&arguments.service_addr).await?;
+            let spec = ProducerSpec {
+                name: arguments.producer_name.clone(),
+                topic: topic.to_string(),
+                partitions: arguments.partitions,
+                reliable: arguments.reliable,
+            };
+            return Ok(Publisher::Compatible(compat::Producer::create(&cluster, spec).await?));
+        }
+        let failed = |error| wire::failure(&format!("no producer on topic `{topic}`"), &error);
+        let connecting = danube_sdk::Client::connect(&arguments.service_addr);
+        let client = connecting.await.map_err(failed)?;
+        let builder = client.producer(topic.as_str()).name(&arguments.producer_name);
+        let builder = match arguments.reliable {
+            true => builder.reliable(),
+            false => builder.non_reliable(),
+        };
+        let builder = match arguments.partitions {
+            Some(count) => builder.partitions(count),
+            None => builder,
+        };
+        let producer = builder.open().await.map_err(failed)?;
+        Ok(Publisher::Native { producer, requests: 0 })
+    }
+
+    /// Publishes one message and gives the line that says so.
+    async fn send(&mut self, content: &compat::Message) -> Result<String, Failure> {
+        match self {
+            Publisher::Compatible(producer) => {
+                let sent = producer.send(content).await?;
+                Ok(format!("sent topic={} request={}", sent.topic, sent.request_id))
+            }
+            Publisher::Native { producer, requests } => {
+                let mut message = danube_sdk::NewMessage::new(content.payload.clone())
+                    .attributes(content.attributes.clone());
+                if let Some(key) = &content.key {
+                    message = message.key(key);
+                }
+                let sent = producer.send_message(message).await.map_err(|error| {
+                    let doing = format!("message refused by topic `{}`", producer.topic());
+                    wire::failure(&doing, &error)
+                })?;
+                *requests += 1;
+                let (topic, offset) = (sent.topic(), sent.offset());
+                Ok(format!("sent topic={topic} request={requests} offset={offset}"))
+            }
+        }
+    }
+
+    fn partition_count(&self) -> usize {
+        match self {
+            Publisher::Native { producer, .. } => producer.partition_count(),
+            Publisher::Compatible(producer) => producer.partition_count(),
+        }
+    }
+
+    async fn close(self) -> Result<(), Failure> {
+        match self {
+            // Everything is answered already, so nothing can fail.
+            Publisher::Native { producer, .. } => producer
+                .close()
+                .await
+                .map_err(|error| wire::failure("the producer cannot be closed", &error)),
+            Publisher::Compatible(_) => Ok(()),
+        }
+    }
 }
 
 /// Some were sent before this one failed, and a script wants to know.
@@ -152,10 +218,10 @@ pub fn plural(count: u64, noun: &str) -> String {
 }
 
 impl Content {
-    fn payload(self) -> Result<Bytes, Failure> {
-        match self.file {
-            None => Ok(self.message.unwrap_or_default().into()),
-            Some(path) => std::fs::read(&path).map(Bytes::from).map_err(|error| {
+    fn payload(&self) -> Result<Bytes, Failure> {
+        match &self.file {
+            None => Ok(self.message.clone().unwrap_or_default().into()),
+            Some(path) => std::fs::read(path).map(Bytes::from).map_err(|error| {
                 Failure::usage(format!("file `{}` cannot be read: {error}", path.display()))
                     .help("give the path of a readable file, or a text with --message")
             }),

@@ -5,13 +5,54 @@
 use danube_ops::view::{self, base64, one_line};
 use danube_wire::proto::danube::StreamMessage;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// What is printed of a message, whichever wire it came over.
+#[derive(Debug, Default)]
+pub struct Printed {
+    topic: String,
+    offset: u64,
+    key: Option<String>,
+    attributes: BTreeMap<String, String>,
+    publish_time: u64,
+    producer: String,
+    payload: bytes::Bytes,
+}
+
+impl From<&StreamMessage> for Printed {
+    fn from(message: &StreamMessage) -> Printed {
+        let id = message.msg_id.as_ref();
+        Printed {
+            topic: id.map(|id| id.topic_name.clone()).unwrap_or_default(),
+            offset: id.map_or(0, |id| id.topic_offset),
+            key: message.routing_key.clone(),
+            attributes: message.attributes.clone(),
+            publish_time: message.publish_time,
+            producer: message.producer_name.clone(),
+            payload: message.payload.clone(),
+        }
+    }
+}
+
+impl From<&danube_sdk::Message> for Printed {
+    fn from(message: &danube_sdk::Message) -> Printed {
+        Printed {
+            topic: message.topic().to_owned(),
+            offset: message.offset(),
+            key: message.key().map(str::to_owned),
+            attributes: message.attributes(),
+            publish_time: message.publish_time_ms(),
+            producer: message.producer_name().to_owned(),
+            payload: message.payload(),
+        }
+    }
+}
+
 /// `offset=3 topic=/default/t key=k attributes=a:1,b:2 payload=hello`.
-pub fn text(message: &StreamMessage) -> String {
-    let (topic, offset) = position(message);
-    let mut line = format!("offset={offset} topic={topic}");
-    if let Some(key) = &message.routing_key {
+pub fn text(message: &Printed) -> String {
+    let mut line = format!("offset={} topic={}", message.offset, message.topic);
+    if let Some(key) = &message.key {
         write!(line, " key={}", one_line(key)).expect("a String takes everything");
     }
     if !message.attributes.is_empty() {
@@ -28,23 +69,18 @@ pub fn text(message: &StreamMessage) -> String {
 
 /// The keys `topic`, `offset`, `key`, `attributes`, `publish_time`, `producer`, `payload` and
 /// `encoding`, which is `text` or `base64`.
-pub fn json(message: &StreamMessage) -> Value {
-    let (topic, offset) = position(message);
+pub fn json(message: &Printed) -> Value {
     let (payload, encoding) = view::payload(&message.payload);
     json!({
-        "topic": topic,
-        "offset": offset,
-        "key": message.routing_key,
+        "topic": message.topic,
+        "offset": message.offset,
+        "key": message.key,
         "attributes": message.attributes,
         "publish_time": message.publish_time,
-        "producer": message.producer_name,
+        "producer": message.producer,
         "payload": payload,
         "encoding": encoding,
     })
-}
-
-fn position(message: &StreamMessage) -> (&str, u64) {
-    message.msg_id.as_ref().map_or(("", 0), |id| (&id.topic_name, id.topic_offset))
 }
 
 #[cfg(test)]
@@ -53,8 +89,8 @@ mod tests {
     use danube_wire::proto::danube::MsgId;
     use expect_test::expect;
 
-    fn message(payload: &'static [u8]) -> StreamMessage {
-        StreamMessage {
+    fn message(payload: &'static [u8]) -> Printed {
+        Printed::from(&StreamMessage {
             msg_id: Some(MsgId {
                 producer_id: 1,
                 topic_name: "/default/t-part-0".into(),
@@ -67,14 +103,14 @@ mod tests {
             attributes: [("a".into(), "1".into()), ("b".into(), "x\ny".into())].into(),
             routing_key: Some("user-1".into()),
             ..StreamMessage::default()
-        }
+        })
     }
 
     #[test]
     fn a_message_is_one_line() {
         expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload=two\nlines é"#]].assert_eq(&text(&message(b"two\nlines \xc3\xa9")));
         expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload.base64=/wA="#]].assert_eq(&text(&message(&[0xff, 0x00])));
-        let bare = StreamMessage { payload: "hi".into(), ..StreamMessage::default() };
+        let bare = Printed { payload: "hi".into(), ..Printed::default() };
         expect!["offset=0 topic= payload=hi"].assert_eq(&text(&bare));
     }
 

@@ -82,22 +82,61 @@ fn help_of_produce() {
             Usage: danube produce [OPTIONS] <--message <TEXT>|--file <FILE>>
 
             Options:
-              -s, --service-addr <URL>        The broker's client address [env: DANUBE_SERVICE_ADDR=] [default:
-                                              http://127.0.0.1:6650]
-              -n, --producer-name <NAME>      The producer's name; the same name again is the same producer
-                                              [default: test_producer]
-              -t, --topic <TOPIC>             The topic, made if it does not exist [default:
-                                              /default/test_topic]
-              -m, --message <TEXT>            The text to publish
-              -f, --file <FILE>               The file to publish, as it is
-              -a, --attributes <KEY:VALUE,…>  Attributes, such as `source:app-1,priority:high`
-                  --key <KEY>                 The routing key: messages of one key stay together and in order
-              -p, --partitions <N>            How many partitions to publish to [default: those of the topic]
-              -c, --count <N>                 How often to publish it [default: 1]
-              -i, --interval <MS>             Pause between two messages, in milliseconds [default: 500]
-                  --reliable                  Make the topic a reliable one if it does not exist: messages
-                                              survive a crash
-              -h, --help                      Print help"#]],
+              -s, --service-addr <URL>
+                      The broker's client address
+
+                      [env: DANUBE_SERVICE_ADDR=]
+                      [default: http://127.0.0.1:6650]
+
+              -n, --producer-name <NAME>
+                      The producer's name; the same name again is the same producer
+
+                      [default: test_producer]
+
+              -t, --topic <TOPIC>
+                      The topic, made if it does not exist
+
+                      [default: /default/test_topic]
+
+              -m, --message <TEXT>
+                      The text to publish
+
+              -f, --file <FILE>
+                      The file to publish, as it is
+
+              -a, --attributes <KEY:VALUE,…>
+                      Attributes, such as `source:app-1,priority:high`
+
+                  --key <KEY>
+                      The routing key: messages of one key stay together and in order
+
+              -p, --partitions <N>
+                      How many partitions to publish to [default: those of the topic]
+
+              -c, --count <N>
+                      How often to publish it
+
+                      [default: 1]
+
+              -i, --interval <MS>
+                      Pause between two messages, in milliseconds
+
+                      [default: 500]
+
+                  --reliable
+                      Make the topic a reliable one if it does not exist: messages survive a crash
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
+
+              -h, --help
+                      Print help (see a summary with '-h')"#]],
     );
 }
 
@@ -161,6 +200,15 @@ fn help_of_consume() {
 
                   --no-ack
                       Do not acknowledge: all messages stay with the subscription
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
 
               -h, --help
                       Print help (see a summary with '-h')"#]],

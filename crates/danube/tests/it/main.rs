@@ -13,6 +13,7 @@ mod disk_full;
 mod doctor;
 mod harness;
 mod load;
+mod sdk;
 mod stop;
 mod tools;
 mod wire;
