@@ -8,6 +8,7 @@
 //! subscription has finished it and the topic's retention lets it go, or by age or size.
 
 use crate::disk::Disk;
+use crate::error::ReadError;
 use crate::reader::{Failure, JournalFiles, Run};
 use crate::segment::{OpenSegment, SegmentId, SegmentRef, SegmentWriter};
 use crate::shared::Shared;
@@ -22,6 +23,9 @@ use std::sync::Arc;
 const SMALL_BYTES: u64 = 64 << 10;
 /// A larger one is if it is no larger than this many times what follows.
 const GROWTH: u64 = 2;
+
+/// Bytes that a segment has beside those of a batch's payload.
+const BATCH_BYTES: u64 = 64;
 
 /// Why a topic could not be archived now.
 #[derive(Debug)]
@@ -61,11 +65,15 @@ pub(crate) fn archive(
     replaced: &mut Vec<PathBuf>,
 ) -> Result<bool, ArchiveError> {
     let Some(work) = plan(shared, topic, settle_below, now) else { return Ok(false) };
-    let mut copy = Copy { shared, topic, generation, open: None, made: Vec::new() };
+    let rest = work.bytes();
+    let mut copy = Copy { shared, topic, generation, open: None, made: Vec::new(), rest };
     let copied = copy.all(&work, files);
     let made = match copied.and_then(|()| copy.close()) {
         Ok(()) => copy.made,
         Err(error) => {
+            if let Some(open) = copy.open.take() {
+                open.discard(&*shared.disk);
+            }
             let made = copy.made.iter().map(|it| SegmentId::new(topic.id, it));
             shared.leavings.lock().extend(made.map(|id| id.path(&shared.options.dir)));
             return Err(error);
@@ -155,6 +163,14 @@ fn extents(state: &TopicState) -> Vec<Extent> {
 }
 
 impl Work {
+    /// About how many bytes all of it takes.
+    fn bytes(&self) -> u64 {
+        let merged: u64 = self.merged.iter().map(|(_, segment)| segment.bytes).sum();
+        let batches = self.batches.iter();
+        let added: u64 = batches.map(|batch| u64::from(batch.payload_len) + BATCH_BYTES).sum();
+        merged + added
+    }
+
     /// The first offset from `offset` on that is kept.
     fn next_kept(&self, offset: u64) -> u64 {
         let offset = offset.max(self.keep_from);
@@ -173,6 +189,8 @@ struct Copy<'a> {
     generation: u64,
     open: Option<SegmentWriter>,
     made: Vec<SegmentRef>,
+    /// About how many bytes are still to come.
+    rest: u64,
 }
 
 impl Copy<'_> {
@@ -231,8 +249,12 @@ impl Copy<'_> {
             let error = io::Error::new(error.kind(), error.to_string());
             return Err(ArchiveError { path: path.clone(), error });
         }
-        crate::reader::explain(self.topic, failure);
-        Ok(())
+        match crate::reader::explain(self.shared, self.topic, failure) {
+            ReadError::Io { path, error, .. } => {
+                Err(ArchiveError { path, error: io::Error::other(error) })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn records(
@@ -262,7 +284,8 @@ impl Copy<'_> {
             Some(open) => open,
             None => {
                 let disk = &*self.shared.disk;
-                let begun = SegmentWriter::begin(disk, &options.dir, id).map_err(fail)?;
+                let bytes = self.rest.min(options.segment_bytes_max);
+                let begun = SegmentWriter::begin(disk, &options.dir, id, bytes).map_err(fail)?;
                 self.open.insert(begun)
             }
         };
@@ -271,6 +294,7 @@ impl Copy<'_> {
 
     fn close(&mut self) -> Result<(), ArchiveError> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        self.rest = self.rest.saturating_sub(open.len());
         let path = open.id().path(&self.shared.options.dir);
         let disk: &dyn Disk = &*self.shared.disk;
         self.made.push(open.finish(disk).map_err(|error| ArchiveError { path, error })?);

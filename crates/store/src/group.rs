@@ -33,15 +33,17 @@ impl Group {
         self.len
     }
 
-    /// Adds a frame of messages; length and checksum of `header` are filled in, and it is returned.
+    /// Adds a frame of messages, with `extras` before them; length and checksum of `header` are filled in, and it is returned.
     pub(crate) fn messages(
         &mut self,
         header: FrameHeader,
+        extras: &[u8],
         records: &[Bytes],
         file: u64,
     ) -> FrameHeader {
         self.frame(header, file, |group| {
-            let mut crc = 0;
+            group.copied(extras);
+            let mut crc = crc32c::crc32c(extras);
             for record in records {
                 // The frame limit keeps a record far below 4 GiB.
                 let len = (record.len() as u32).to_le_bytes();

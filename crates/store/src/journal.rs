@@ -8,20 +8,45 @@
 
 use crate::disk::DiskFile;
 use crate::error::{AppendError, CloseError};
-use crate::frame::FRAME_HEADER_LEN;
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
 use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader, journal_new_path};
 use crate::rewrite::{Kept, Moved, copy_frames};
+use crate::room::{Claim, Reserved, is_full, reserve_bytes, take_reserve};
 use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Written behind each group in a file that is used again, so that its end looks like that of a
 /// new one: what of the file's former life follows is then no torn write.
 static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
+
+/// How far the journal has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tip {
+    /// Log sequence number of the next frame.
+    pub lsn: u64,
+    /// Topic of the last one that counts.
+    pub topic: u32,
+    /// Whether that one has extras.
+    pub extras: bool,
+}
+
+impl Tip {
+    /// What it was when this frame was the next one.
+    fn before(header: &FrameHeader) -> Tip {
+        Tip { lsn: header.lsn, topic: header.previous, extras: header.previous_extras }
+    }
+}
+
+impl Default for Tip {
+    fn default() -> Tip {
+        Tip { lsn: 0, topic: NO_TOPIC, extras: false }
+    }
+}
 
 /// Where frames are appended.
 pub(crate) struct Journal {
@@ -34,6 +59,8 @@ pub(crate) struct Journal {
     kept: Vec<Kept>,
     /// Whether the files that have it failed to sync.
     unsafe_kept: bool,
+    /// Whether the last group found too little room.
+    full: bool,
 }
 
 struct Active {
@@ -45,6 +72,14 @@ struct Active {
     synced_len: u64,
     /// Whether it was used before, and is not cut since.
     reused: bool,
+    reserved: Reserved,
+}
+
+impl Active {
+    /// Where a group of `bytes` ends, with what has to stand behind it.
+    fn end_of(&self, bytes: u64) -> u64 {
+        self.len + bytes + if self.reused { END.len() as u64 } else { 0 }
+    }
 }
 
 impl Journal {
@@ -53,7 +88,8 @@ impl Journal {
     pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, lsn: u64) -> Journal {
         let kept = Vec::new();
         let durable_lsn = lsn;
-        Journal { shared, active: None, next_sequence, durable_lsn, kept, unsafe_kept: false }
+        let (active, unsafe_kept, full) = (None, false, false);
+        Journal { shared, active, next_sequence, durable_lsn, kept, unsafe_kept, full }
     }
 
     /// Everything below this log sequence number is durable.
@@ -79,38 +115,54 @@ impl Journal {
     fn all_durable(&mut self, next_lsn: u64) {
         self.durable_lsn = next_lsn;
         self.unsafe_kept = false;
+        self.shared.unsafe_from.store(u64::MAX, Release);
         self.kept.clear();
         self.kept.shrink_to(1024);
     }
 
-    /// Sees to it that a group of `bytes` whose first frame is `lsn` has a file to go to.
-    /// Returns the file's sequence and the position in it.
-    pub(crate) fn ready(&mut self, bytes: u64, lsn: u64) -> Result<(u64, u64), AppendError> {
+    /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
+    pub(crate) fn ready(&mut self, bytes: u64, tip: Tip) -> Result<(), AppendError> {
+        let max = self.shared.options.file_bytes_max;
+        // A file that is left has room held back, so the next one has to have as much.
+        let least = reserve_bytes(&self.shared.options) - FILE_HEADER_LEN as u64;
         loop {
             if self.unsafe_kept {
-                self.rewrite(lsn)?;
+                self.rewrite(tip.lsn)?;
             }
-            let max = self.shared.options.file_bytes_max;
             match &self.active {
                 Some(active)
-                    if active.len <= FILE_HEADER_LEN as u64 || active.len + bytes <= max =>
+                    if active.len <= FILE_HEADER_LEN as u64 || active.end_of(bytes) <= max =>
                 {
-                    return Ok((active.sequence, active.len));
+                    return Ok(());
                 }
-                Some(_) => self.seal(lsn),
+                Some(_) => match self.begin(tip, least) {
+                    Ok(next) => self.roll(next, tip.lsn)?,
+                    // It has what is held back for what is small, so it has to go on.
+                    Err(_) => return Ok(()),
+                },
                 None => {
-                    let active = self.create(lsn)?;
-                    self.install(active, lsn);
+                    let next = self.begin(tip, 0)?;
+                    self.roll(next, tip.lsn)?;
                 }
             }
         }
     }
 
-    /// Leaves the active file durable, or remembers what of it is not.
-    fn seal(&mut self, lsn: u64) {
-        if self.sync(0, lsn).is_ok()
-            && let Some(active) = self.active.take()
-        {
+    /// Leaves the active file, if there is one, and goes on in `next`. If it does not sync, what of
+    /// it is not durable is remembered, and `next` is not used.
+    fn roll(&mut self, mut next: Active, lsn: u64) -> Result<(), AppendError> {
+        if self.sync(0, lsn).is_err() {
+            return Ok(());
+        }
+        // From here on the next file may have its name, and makes void what this one would get.
+        self.seal();
+        self.name(&mut next)?;
+        self.install(next, lsn);
+        Ok(())
+    }
+
+    fn seal(&mut self) {
+        if let Some(active) = self.active.take() {
             // What was reserved and not used is needed again only if the file is.
             let reusable = self.shared.options.spare_files_max > 0
                 && active.len <= self.shared.options.file_bytes_max;
@@ -129,67 +181,134 @@ impl Journal {
         self.shared.wake.set();
     }
 
-    /// Makes a file whose first frame is `start_lsn`, and gives it its name.
-    fn create(&self, start_lsn: u64) -> Result<Active, AppendError> {
-        let mut active = self.begin(start_lsn)?;
-        self.name(&mut active)?;
-        Ok(active)
+    /// Sees to it that there is room for `bytes` in the active file, and for what such a claim
+    /// leaves to others. What is small may go on in the file in reserve.
+    pub(crate) fn reserve(
+        &mut self,
+        bytes: u64,
+        claim: Claim,
+        tip: Tip,
+    ) -> Result<(), AppendError> {
+        let mut reserved = self.extend(bytes, claim);
+        if reserved.is_err() && claim != Claim::Large && self.shared.reserve.load(Acquire) > 0 {
+            let next = self.begin(tip, 0)?;
+            self.roll(next, tip.lsn)?;
+            reserved = self.extend(bytes, claim);
+        }
+        match &reserved {
+            Err(error) if !self.full => {
+                tracing::warn!(%error, "the journal's disk is full; only what is small is taken");
+                self.full = true;
+            }
+            Ok(()) if self.full && claim == Claim::Large => {
+                tracing::info!("the journal's disk has room again");
+                self.full = false;
+            }
+            _ => {}
+        }
+        reserved
     }
 
-    /// Makes a file that has a durable header and no name yet.
-    fn begin(&self, start_lsn: u64) -> Result<Active, AppendError> {
+    fn extend(&mut self, bytes: u64, claim: Claim) -> Result<(), AppendError> {
+        let Some(active) = self.active.as_mut() else {
+            let error = io::Error::other("its newest file has failed to sync");
+            return Err(AppendError::io("go on in", &self.shared.options.dir, &error));
+        };
+        let options = &self.shared.options;
+        let (end, max) = (active.end_of(bytes), options.file_bytes_max);
+        let mut wanted = end.saturating_add(claim.leaves(options));
+        if self.shared.reserve.load(Acquire) >= reserve_bytes(options) {
+            // What comes after the file is full has the one in reserve.
+            wanted = wanted.min(max.max(end));
+        }
+        let reserved = active.reserved.extend(&*active.file, wanted, max);
+        reserved.map_err(|error| AppendError::io("make room in", &active.path, &error))
+    }
+
+    /// Sequence of the active file, and where the next group goes in it.
+    pub(crate) fn place(&self) -> Option<(u64, u64)> {
+        self.active.as_ref().map(|active| (active.sequence, active.len))
+    }
+
+    /// Bytes that such a claim may take of the active file as it is.
+    pub(crate) fn room(&self, claim: Claim) -> u64 {
+        let leaves = claim.leaves(&self.shared.options);
+        let room = |active: &Active| active.reserved.room(active.end_of(0), leaves);
+        self.active.as_ref().map_or(0, room)
+    }
+
+    /// Makes a file that has a durable header, room for `bytes` and no name yet.
+    fn begin(&self, tip: Tip, bytes: u64) -> Result<Active, AppendError> {
         let sequence = self.next_sequence;
         let Shared { disk, options, .. } = &*self.shared;
         let temporary = journal_new_path(&options.dir);
         let path = self.shared.path(sequence);
         // One that a failure left there.
         let _ = disk.remove(&temporary);
+        let (file, reserved, reused) =
+            self.find_room(bytes).map_err(|error| AppendError::io("make", &path, &error))?;
+        let header = FileHeader {
+            version: FORMAT_VERSION,
+            sequence,
+            incarnation: options.incarnation.0,
+            start_lsn: tip.lsn,
+            previous: tip.topic,
+            previous_extras: tip.extras,
+            checkpoint: self.shared.counters.checkpoint.load(Relaxed),
+            boot: disk.boot_id().unwrap_or_default(),
+        };
+        let end: &[u8] = if reused { &END } else { &[] };
+        let begun = file.write_at(0, &mut [IoSlice::new(&header.encode()), IoSlice::new(end)]);
+        if let Err(error) = begun.and_then(|()| file.sync_data()) {
+            let _ = disk.remove(&temporary);
+            return Err(AppendError::io("begin", &path, &error));
+        }
+        let len = FILE_HEADER_LEN as u64;
+        Ok(Active { sequence, path, file, len, synced_len: len, reused, reserved })
+    }
+
+    /// A file under the temporary name with room for `bytes`: one that was used before, a new one
+    /// or, on a full disk, the one in reserve. Also whether it was used before.
+    fn find_room(&self, bytes: u64) -> io::Result<(Arc<dyn DiskFile>, Reserved, bool)> {
+        let Shared { disk, options, .. } = &*self.shared;
+        let temporary = journal_new_path(&options.dir);
+        let (most, reserve) = (options.file_bytes_max, reserve_bytes(options));
+        let bytes = bytes + FILE_HEADER_LEN as u64;
         let spare = self.shared.spares.lock().pop();
         let reused = spare.and_then(|spare| {
             // It must not come back under its former name with what is written to it now.
             let renamed =
                 disk.rename(&spare, &temporary).and_then(|()| disk.sync_dir(&options.dir));
             let file = renamed.and_then(|()| disk.open(&temporary));
-            file.map_err(|error| tracing::debug!(%error, "cannot reuse a journal file")).ok()
-        });
-        let (file, reused) = match reused {
-            Some(file) => (file, true),
-            None => {
+            let mut reserved = Reserved::of(most);
+            let file = file.and_then(|file| {
+                reserved.extend(&*file, bytes + END.len() as u64, most).map(|()| file)
+            });
+            let file = file.map_err(|error| {
+                tracing::debug!(%error, "cannot reuse a journal file");
                 let _ = disk.remove(&temporary);
-                let file = disk.create(&temporary);
-                (file.map_err(|error| AppendError::io("make", &path, &error))?, false)
+            });
+            Some((file.ok()?, reserved, true))
+        });
+        if let Some(reused) = reused {
+            return Ok(reused);
+        }
+        let made = disk.create(&temporary).and_then(|file| {
+            let reserved = Reserved::begin(&*file, most.max(bytes), reserve.max(bytes))?;
+            Ok((file, reserved, false))
+        });
+        match made {
+            Err(error) if is_full(&error) => {
+                let _ = disk.remove(&temporary);
+                let (file, reserved) = take_reserve(&self.shared, bytes).map_err(|_| error)?;
+                Ok((file, reserved, false))
             }
-        };
-        let header = FileHeader {
-            version: FORMAT_VERSION,
-            sequence,
-            incarnation: options.incarnation.0,
-            start_lsn,
-            checkpoint: self.shared.counters.checkpoint.load(Relaxed),
-            boot: disk.boot_id().unwrap_or_default(),
-        };
-        if let Err(error) = self.write_header(&*file, &header, reused) {
-            let _ = disk.remove(&temporary);
-            return Err(AppendError::io("begin", &path, &error));
+            Err(error) => {
+                let _ = disk.remove(&temporary);
+                Err(error)
+            }
+            Ok(made) => Ok(made),
         }
-        let len = FILE_HEADER_LEN as u64;
-        Ok(Active { sequence, path, file, len, synced_len: len, reused })
-    }
-
-    fn write_header(
-        &self,
-        file: &dyn DiskFile,
-        header: &FileHeader,
-        reused: bool,
-    ) -> io::Result<()> {
-        if !reused && let Err(error) = file.preallocate(self.shared.options.file_bytes_max) {
-            // Slower syncs, but a journal all the same. What was reserved in part is given back.
-            tracing::debug!(%error, "journal file is not preallocated");
-            file.set_len(0)?;
-        }
-        let end: &[u8] = if reused { &END } else { &[] };
-        file.write_at(0, &mut [IoSlice::new(&header.encode()), IoSlice::new(end)])?;
-        file.sync_data()
     }
 
     fn name(&self, active: &mut Active) -> Result<(), AppendError> {
@@ -203,8 +322,10 @@ impl Journal {
     /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
     /// the old files are what a restart reads.
     fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
-        let start_lsn = self.durable_lsn;
-        let mut active = self.begin(start_lsn)?;
+        let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
+        let tip = Tip { lsn: self.durable_lsn, ..before };
+        let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
+        let mut active = self.begin(tip, bytes)?;
         let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
         let copied = copied.and_then(|copied| {
             // The end of a group, as a reused file needs it.
@@ -224,7 +345,7 @@ impl Journal {
         self.relocate(&moved, sequence);
         tracing::warn!(path = %active.path.display(), frames = count, "wrote again what a failed sync left unsafe");
         self.all_durable(next_lsn);
-        self.install(active, start_lsn);
+        self.install(active, tip.lsn);
         Ok(())
     }
 
@@ -290,6 +411,9 @@ impl Journal {
             let _ = active.file.set_len(end);
         }
         self.unsafe_kept = !self.kept.is_empty();
+        if self.unsafe_kept {
+            self.shared.unsafe_from.store(active.sequence, Release);
+        }
         Err(failure)
     }
 
@@ -300,13 +424,13 @@ impl Journal {
 
     /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved
     /// and not used.
-    pub(crate) fn close(&mut self, next_lsn: u64, last_topic: u32) -> Result<(), CloseError> {
+    pub(crate) fn close(&mut self, tip: Tip) -> Result<(), CloseError> {
         let path = self.shared.options.dir.clone();
         let unsafe_to_leave = |error: AppendError| CloseError { path, error: error.to_string() };
-        let safe = self.flush(next_lsn).or_else(|_| self.flush(next_lsn));
+        let safe = self.flush(tip.lsn).or_else(|_| self.flush(tip.lsn));
         safe.map_err(unsafe_to_leave)?;
         let Some(mut active) = self.active.take() else { return Ok(()) };
-        let mark = mark(next_lsn, last_topic, false);
+        let mark = mark(tip, false);
         let bytes = mark.encode(active.sequence);
         let marked = active.file.write_at(active.len, &mut [IoSlice::new(&bytes)]);
         if marked.is_ok() {

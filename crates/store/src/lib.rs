@@ -11,9 +11,9 @@
 //!
 //! | question | look in |
 //! |---|---|
-//! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
+//! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
-//! | what happens when the disk refuses | `writer`, `journal` |
+//! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
@@ -25,6 +25,7 @@ mod clock;
 pub mod disk;
 pub mod doctor;
 mod error;
+mod extras;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -35,12 +36,14 @@ mod journal;
 mod listing;
 mod lock;
 mod options;
+mod producers;
 mod queue;
 mod reader;
 mod recovery;
 mod replay;
 mod restore;
 mod rewrite;
+mod room;
 mod scan;
 mod secure;
 mod segment;
@@ -62,5 +65,6 @@ pub use clock::{Clock, NoClock};
 pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
+pub use producers::{Origin, PRODUCERS_MAX, Produced};
 pub use store::Store;
 pub use topic_log::{Appended, Bounds, ReadBatch, ReadLimit, TopicLog};

@@ -2,6 +2,7 @@
 //!
 //! Law: nothing is removed here but a file that never had a name among the others.
 
+use crate::checkpoint::{self, COPIES};
 use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::header::{
@@ -36,11 +37,11 @@ pub(crate) struct Listing {
 /// Lists the journal files in order, and reads their headers.
 pub(crate) fn find(disk: &dyn Disk, dir: &Path) -> Result<Listing, OpenError> {
     let paths = disk.list(dir).map_err(|error| OpenError::io("list", dir, &error))?;
-    let temporary = journal_new_path(dir);
-    if paths.contains(&temporary) {
+    let copies = (0..COPIES).map(|copy| checkpoint::new_path(dir, copy));
+    for temporary in copies.chain([journal_new_path(dir)]).filter(|path| paths.contains(path)) {
         // The process died in making it; what it was to hold is still elsewhere.
         if let Err(error) = disk.remove(&temporary) {
-            tracing::warn!(path = %temporary.display(), %error, "cannot remove a file that was never begun");
+            tracing::warn!(path = %temporary.display(), %error, "cannot remove a file that was never whole");
         }
     }
     let names: BTreeSet<(u64, PathBuf)> =
@@ -53,7 +54,8 @@ pub(crate) fn find(disk: &dyn Disk, dir: &Path) -> Result<Listing, OpenError> {
         let header = first.first_chunk().and_then(FileHeader::decode);
         if let Some(FileHeader { version, sequence: said, .. }) = header {
             if version != FORMAT_VERSION {
-                return Err(OpenError::Version { path, version, supported: FORMAT_VERSION });
+                let (version, supported) = (version.into(), FORMAT_VERSION.into());
+                return Err(OpenError::Version { path, version, supported });
             }
             if said != sequence {
                 return Err(OpenError::Misnamed { path, sequence: said });

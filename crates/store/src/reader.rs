@@ -8,6 +8,7 @@
 
 use crate::disk::{DiskFile, read_available};
 use crate::error::{Damage, ReadError};
+use crate::extras;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
@@ -94,7 +95,7 @@ impl Reader {
                     // It may have moved from the journal to a segment, or be gone for good.
                     let (now, end) = self::plan(topic, from, limit)?;
                     if now == plan {
-                        return Err(explain(topic, failure));
+                        return Err(explain(&self.shared, topic, failure));
                     }
                     (plan, next) = (now, end);
                 }
@@ -208,7 +209,7 @@ impl Reader {
                 Err(fault) => {
                     let failure = self.segment_failure(topic, &segment, segment.base, fault);
                     if topic.state.lock().segments.contains(&segment) {
-                        return Err(explain(topic, failure));
+                        return Err(explain(&self.shared, topic, failure));
                     }
                 }
             }
@@ -316,7 +317,9 @@ fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<Vec<Bytes
     if !header.holds(&payload) {
         return Err("a frame's payload does not match its checksum");
     }
-    split_messages(payload, header.count).ok_or("a frame's records do not fit")
+    let payload = if header.extras { extras::skip(payload) } else { Some(payload) };
+    let records = payload.and_then(|payload| split_messages(payload, header.count));
+    records.ok_or("a frame's records do not fit")
 }
 
 fn check(topic: &Topic, state: &crate::topic::TopicState) -> Result<(), ReadError> {
@@ -361,12 +364,19 @@ impl Failure {
 }
 
 /// Tells why, and stops the topic if its bytes are damaged.
-pub(crate) fn explain(topic: &Topic, failure: Failure) -> ReadError {
+pub(crate) fn explain(shared: &Shared, topic: &Topic, failure: Failure) -> ReadError {
     let Failure { offset, path, position, what } = failure;
     let mut state = topic.state.lock();
     if state.forgotten {
         return ReadError::Forgotten(topic.id);
     }
+    let what = match what {
+        What::Damaged(_) if shared.is_unsafe(&path) || !state.is_at(offset, &path, position) => {
+            // After a failed sync the kernel may have dropped what is in memory and elsewhere.
+            What::Io(io::Error::other("it is being written again elsewhere"))
+        }
+        what => what,
+    };
     match what {
         What::Io(error) => ReadError::Io {
             topic: topic.id,

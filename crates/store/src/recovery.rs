@@ -15,14 +15,16 @@
 use crate::checkpoint::{self, Checkpoint, Loaded};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
+use crate::extras::Also;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
 use crate::header::{FILE_HEADER_LEN, FileHeader, journal_path};
+use crate::journal::Tip;
 use crate::listing::{Found, find};
 use crate::options::RecoveryProgress;
 use crate::replay::{take_messages, take_progress};
 use crate::restore::{self, Restored};
 use crate::scan::{Scan, Seen};
-use crate::secure::{mark, secure};
+use crate::secure::{Unsecured, mark};
 use crate::segment::SegmentId;
 use crate::topic::TopicState;
 use crate::torn::Behind;
@@ -43,16 +45,20 @@ pub(crate) struct Recovered {
     pub leavings: Vec<PathBuf>,
     /// Sequence of the next file.
     pub next_sequence: u64,
-    /// Log sequence number of the next frame.
-    pub next_lsn: u64,
-    /// Topic of the last frame.
-    pub last_topic: u32,
+    /// Where the next frame goes.
+    pub tip: Tip,
     /// Number of the checkpoint that both copies are at least; 0 if there is none.
     pub checkpoint: u64,
     /// The highest generation of any segment that may exist.
     pub generation: u64,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
+    /// Where frames are missing of topics that are not all known.
+    pub unknown: Option<Damage>,
+    /// Where progress may be missing of topics that are not stopped.
+    pub lost_progress: Option<Damage>,
+    /// The newest journal file, if only the kernel may have some of it.
+    pub unsecured: Option<Unsecured>,
 }
 
 /// Reads the log in `dir`.
@@ -101,7 +107,6 @@ pub(crate) fn recover(
             spares: listing.spares,
             leavings,
             next_sequence: from,
-            last_topic: NO_TOPIC,
             checkpoint: if mended { newest } else { safe_id },
             generation,
             ..Recovered::default()
@@ -117,7 +122,7 @@ pub(crate) fn recover(
     for at in 0..files.len() {
         recovery.file(&files, at)?;
     }
-    recovery.finish(&files)
+    Ok(recovery.finish(files))
 }
 
 /// A catalog that was lost and begun anew would count starts from 1 again, know no topic, and so
@@ -225,6 +230,7 @@ impl Recovery<'_> {
                         return self.report(scan.len());
                     }
                     self.follow(place, &header);
+                    self.lose_progress(place, header.extras);
                     let what = "a frame's payload does not match its checksum";
                     self.stop(TopicId(header.topic), place, what);
                     position += header.frame_len();
@@ -270,6 +276,7 @@ impl Recovery<'_> {
         self.bounded = header.is_some();
         let start_lsn = header.map_or(0, |header| header.start_lsn);
         self.found.files.insert(*sequence, start_lsn);
+        let counts = files[at..].iter().filter_map(|file| file.header).map(|it| it.start_lsn).min();
         if let Some(before) = before {
             self.pass_over(before.header, header.map(|header| (header.incarnation, header.boot)));
             if before.sequence.saturating_add(1) != *sequence {
@@ -279,6 +286,14 @@ impl Recovery<'_> {
         if header.is_none() {
             tracing::warn!(path = %path.display(), "a journal file's header is damaged");
         } else if self.expected.is_none() && self.hole.is_none() {
+            self.expected = Some(start_lsn);
+        } else if let (Some(header), Some(expected)) = (header, self.expected)
+            && counts == Some(start_lsn)
+            && expected < start_lsn
+        {
+            // Everything before it was durable when it was begun.
+            let hole = self.hole.take().unwrap_or(Place { file: *sequence, position: 0 });
+            self.lack(start_lsn - expected, header.previous, header.previous_extras, hole);
             self.expected = Some(start_lsn);
         }
     }
@@ -339,31 +354,43 @@ impl Recovery<'_> {
             None => 0,
         };
         let hole = self.hole.take().unwrap_or(place);
-        if missing > 0 {
-            if header.previous != NO_TOPIC {
-                self.stop(TopicId(header.previous), hole, "a frame of it cannot be read");
-            }
-            if missing > 1 {
-                self.suspect(hole);
-            }
-        }
+        self.lack(missing, header.previous, header.previous_extras, hole);
         self.marked = header.kind == FrameKind::Mark;
         // A mark takes no number, so that nothing is missing where one is lost.
         self.expected = Some(header.lsn.saturating_add(u64::from(!self.marked)));
         if !self.marked {
-            self.found.last_topic = header.topic;
+            (self.found.tip.topic, self.found.tip.extras) = (header.topic, header.extras);
         }
     }
 
+    /// Frames are missing at `hole`, the last of them of topic `previous`.
+    /// With `extras`, that one may have had progress of others.
+    fn lack(&mut self, missing: u64, previous: u32, extras: bool, hole: Place) {
+        self.lose_progress(hole, missing > 1 || (missing > 0 && extras));
+        if missing > 0 && previous != NO_TOPIC {
+            self.stop(TopicId(previous), hole, "a frame of it cannot be read");
+        }
+        if missing > 1 || (missing > 0 && previous == NO_TOPIC) {
+            self.suspect(hole);
+        }
+    }
+
+    /// Frames of any topic may be missing at `hole`.
     fn suspect(&mut self, hole: Place) {
+        let damage = self.damage(NO_TOPIC, hole, "frames are missing that may have been all of it");
+        self.found.unknown.get_or_insert(damage);
         for topic in self.found.topics.keys() {
             self.suspects.entry(*topic).or_insert(hole);
         }
     }
 
-    fn stop(&mut self, topic: TopicId, place: Place, what: &str) {
+    fn damage(&self, topic: u32, place: Place, what: &str) -> Damage {
         let file = journal_path(self.dir, place.file);
-        let damage = Damage { topic, file, position: place.position, what: what.to_owned() };
+        Damage { topic: TopicId(topic), file, position: place.position, what: what.to_owned() }
+    }
+
+    fn stop(&mut self, topic: TopicId, place: Place, what: &str) {
+        let damage = self.damage(topic.0, place, what);
         let state = self.found.topics.entry(topic).or_default();
         // Told once the catalog has said which topics still exist.
         state.damage.get_or_insert(damage);
@@ -390,10 +417,30 @@ impl Recovery<'_> {
             }
             taken
         } else {
-            take_progress(state, header, payload)
+            take_progress(state, header, payload).map(|()| Vec::new())
         };
-        if let Err(what) = taken {
-            self.stop(topic, place, &what);
+        match taken {
+            Ok(also) => also.into_iter().for_each(|also| self.also(also)),
+            Err(what) => {
+                self.lose_progress(place, header.extras);
+                self.stop(topic, place, &what);
+            }
+        }
+    }
+
+    /// Takes progress that belongs to messages of another topic.
+    fn also(&mut self, also: Also) {
+        let state = self.found.topics.entry(also.topic).or_default();
+        state.recorded = true;
+        state.epoch = state.epoch.max(also.epoch);
+        also.records.iter().for_each(|record| state.apply(record));
+    }
+
+    /// Something at `place` had progress of topics that are not named there, if `had`.
+    fn lose_progress(&mut self, place: Place, had: bool) {
+        if had {
+            let damage = self.damage(NO_TOPIC, place, "frames are missing, nobody knows whose");
+            self.found.lost_progress.get_or_insert(damage);
         }
     }
 
@@ -405,40 +452,25 @@ impl Recovery<'_> {
         }
     }
 
-    fn secure(&mut self, last: &Found) -> Result<(), OpenError> {
-        if let (Some(lsn), None, Some(_)) = (self.expected, self.hole, last.header) {
-            let mark = mark(lsn, self.found.last_topic, self.found.tail_lost);
-            match secure(self.disk, self.dir, last, self.end, &mark) {
-                Ok(()) => return Ok(()),
-                Err(error) => {
-                    let path = last.path.display();
-                    tracing::warn!(%path, %error, "cannot copy the newest journal file; syncing it as it is");
-                }
-            }
-        }
-        let synced = self.disk.open(&last.path).and_then(|file| file.sync_data());
-        synced.map_err(|error| OpenError::io("sync", &last.path, &error))
-    }
-
-    fn finish(mut self, files: &[Found]) -> Result<Recovered, OpenError> {
+    fn finish(mut self, mut files: Vec<Found>) -> Recovered {
         for (topic, place) in std::mem::take(&mut self.suspects) {
             self.stop(topic, place, "frames are missing that may have been its last");
         }
-        if let Some(last) = files.last() {
+        if let Some(last) = files.pop() {
             let boot = self.boot.unwrap_or_default();
             self.pass_over(last.header, Some((u32::MAX, boot)));
             self.found.next_sequence = last.sequence.saturating_add(1);
-            // A killed process may have left bytes that only the kernel has. Once they are read
-            // and acted upon, they must not be lost to a later power cut.
-            if !self.marked {
-                self.secure(last)?;
-            }
+            let whole = last.header.is_some() && self.hole.is_none();
+            let tip = self.expected.filter(|_| whole).map(|lsn| Tip { lsn, ..self.found.tip });
+            let mark = tip.map(|tip| mark(tip, self.found.tail_lost));
+            self.found.unsecured =
+                (!self.marked).then_some(Unsecured { file: last, end: self.end, mark });
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;
             state.raise_floor();
         }
-        self.found.next_lsn = self.expected.unwrap_or(0);
-        Ok(self.found)
+        self.found.tip.lsn = self.expected.unwrap_or(0);
+        self.found
     }
 }

@@ -14,6 +14,9 @@ use danube_core::TopicId;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+
 /// A frame that was acknowledged before a sync.
 pub(crate) struct Kept {
     /// Its header.
@@ -26,8 +29,8 @@ pub(crate) struct Kept {
 
 /// Payload of a [`Kept`] frame.
 pub(crate) enum Content {
-    /// Messages.
-    Records(Arc<Vec<Bytes>>),
+    /// What is beside messages, and they.
+    Records(Vec<u8>, Arc<Vec<Bytes>>),
     /// Anything else.
     Payload(Vec<u8>),
 }
@@ -51,26 +54,32 @@ pub(crate) fn copy_frames(
     sequence: u64,
 ) -> io::Result<(Vec<Moved>, u64)> {
     let mut moved = Vec::new();
+    let (mut bytes, mut begin) = (Vec::new(), at);
     for Kept { header, content, batch } in kept {
-        let bytes = header.encode(sequence);
+        bytes.extend(header.encode(sequence));
         match content {
-            Content::Payload(payload) => {
-                file.write_at(at, &mut [IoSlice::new(&bytes), IoSlice::new(payload)])?;
-            }
-            Content::Records(records) => {
-                // The frame's limit keeps a record far below 4 GiB.
-                let lens: Vec<[u8; 4]> =
-                    records.iter().map(|record| (record.len() as u32).to_le_bytes()).collect();
-                let each = lens.iter().zip(records.iter());
-                let mut slices = vec![IoSlice::new(&bytes)];
-                slices.extend(each.flat_map(|(len, it)| [IoSlice::new(len), IoSlice::new(it)]));
-                file.write_at(at, &mut slices)?;
+            Content::Payload(payload) => bytes.extend(payload),
+            Content::Records(extras, records) => {
+                bytes.extend(extras);
+                for record in records.iter() {
+                    // The frame's limit keeps a record far below 4 GiB.
+                    bytes.extend((record.len() as u32).to_le_bytes());
+                    bytes.extend(record);
+                }
             }
         }
         if let Some(batch) = batch {
             moved.push(Moved { topic: TopicId(header.topic), batch: *batch, to: at });
         }
         at += header.frame_len();
+        if bytes.len() >= WRITE_BYTES {
+            file.write_at(begin, &mut [IoSlice::new(&bytes)])?;
+            bytes.clear();
+            begin = at;
+        }
+    }
+    if !bytes.is_empty() {
+        file.write_at(begin, &mut [IoSlice::new(&bytes)])?;
     }
     Ok((moved, at))
 }

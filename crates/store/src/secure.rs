@@ -7,47 +7,108 @@
 //! Law: the old file keeps its name until the copy is durable.
 
 use crate::disk::{Disk, read_available};
+use crate::error::OpenError;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
 use crate::header::journal_new_path;
+use crate::journal::Tip;
 use crate::listing::Found;
+use crate::room::is_full;
 use std::io::{self, IoSlice};
 use std::path::Path;
 
 /// Bytes copied at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The mark that everything below `lsn` is durable; `lost` if a power loss may have taken
+/// The mark that everything up to `tip` is durable; `lost` if a power loss may have taken
 /// acknowledged messages before it.
-pub(crate) fn mark(lsn: u64, previous: u32, lost: bool) -> FrameHeader {
+pub(crate) fn mark(tip: Tip, lost: bool) -> FrameHeader {
     FrameHeader {
         payload_crc: 0,
         payload_len: 0,
-        lsn,
+        lsn: tip.lsn,
         first: 0,
         topic: NO_TOPIC,
         epoch: 0,
         count: 0,
-        previous,
+        previous: tip.topic,
         kind: FrameKind::Mark,
         jump: lost,
         synced_mode: false,
+        extras: false,
+        previous_extras: tip.extras,
         unsynced: 0,
         time: 0,
     }
 }
 
-/// Puts the first `len` bytes of `found`, and `mark` behind them, in the place of it.
-pub(crate) fn secure(
+/// A journal file of which the kernel may have more than the disk has.
+#[derive(Debug)]
+pub(crate) struct Unsecured {
+    /// The newest one.
+    pub file: Found,
+    /// Byte where what counts of it ends.
+    pub end: u64,
+    /// The mark to be put there; `None` when the file is damaged and has to stay as it is.
+    pub mark: Option<FrameHeader>,
+}
+
+impl Unsecured {
+    /// Puts a durable copy of what counts in the place of it. Where there is no room for one the
+    /// file itself is synced: that says nothing where an earlier sync of it has failed, but a full
+    /// disk must not keep a broker from starting.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the disk refused.
+    pub(crate) fn secure(self, disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+        let path = &self.file.path;
+        if let Some(mark) = &self.mark {
+            match self.replace(disk, dir, mark) {
+                Err(error) if is_full(&error) => {
+                    let path = path.display();
+                    tracing::warn!(%path, %error, "no room to copy the newest journal file; syncing it as it is");
+                }
+                replaced => return replaced.map_err(|error| OpenError::io("copy", path, &error)),
+            }
+        }
+        let synced = disk.open(path).and_then(|file| file.sync_data());
+        synced.map_err(|error| OpenError::io("sync", path, &error))
+    }
+
+    fn replace(&self, disk: &dyn Disk, dir: &Path, mark: &FrameHeader) -> io::Result<()> {
+        let temporary = journal_new_path(dir);
+        let _ = disk.remove(&temporary);
+        let mut copied = copy(disk, &temporary, &self.file, self.end, mark);
+        if copied.as_ref().is_err_and(is_full) {
+            // What was reserved and not used is given back, for the copy or for what comes.
+            let _ = disk.remove(&temporary);
+            disk.open(&self.file.path)?.set_len(self.end)?;
+            copied = copy(disk, &temporary, &self.file, self.end, mark);
+        }
+        if copied.is_err() {
+            let _ = disk.remove(&temporary);
+        }
+        copied?;
+        disk.rename(&temporary, &self.file.path)?;
+        disk.sync_dir(dir)
+    }
+}
+
+fn copy(
     disk: &dyn Disk,
-    dir: &Path,
+    temporary: &Path,
     found: &Found,
     len: u64,
     mark: &FrameHeader,
 ) -> io::Result<()> {
-    let temporary = journal_new_path(dir);
-    let _ = disk.remove(&temporary);
     let from = disk.open(&found.path)?;
-    let to = disk.create(&temporary)?;
+    let to = disk.create(temporary)?;
+    let bytes: [u8; FRAME_HEADER_LEN] = mark.encode(found.sequence);
+    if let Err(error) = to.preallocate(len + bytes.len() as u64)
+        && is_full(&error)
+    {
+        // Rather than fill the disk to its last byte and then fail.
+        return Err(error);
+    }
     let mut at = 0;
     while at < len {
         let mut bytes = vec![0; CHUNK.min(len - at) as usize];
@@ -58,9 +119,6 @@ pub(crate) fn secure(
         to.write_at(at, &mut [IoSlice::new(&bytes)])?;
         at += filled as u64;
     }
-    let bytes: [u8; FRAME_HEADER_LEN] = mark.encode(found.sequence);
     to.write_at(at, &mut [IoSlice::new(&bytes)])?;
-    to.sync_data()?;
-    disk.rename(&temporary, &found.path)?;
-    disk.sync_dir(dir)
+    to.sync_data()
 }

@@ -3,9 +3,10 @@
 //! Lock order, where two are held: the table of topics, then a topic's state.
 
 use crate::disk::Disk;
-use crate::error::{AppendError, ReadError};
-use crate::header::journal_path;
+use crate::error::{AppendError, Damage, ReadError};
+use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
+use crate::producers::{Origin, Producers};
 use crate::queue::Queue;
 use crate::recovery::Recovered;
 use crate::segment::SegmentId;
@@ -18,9 +19,9 @@ use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A callback that is called once, with the outcome.
@@ -48,10 +49,24 @@ pub(crate) struct Write {
     pub work: Work,
 }
 
+/// What is written in one frame with messages.
+pub(crate) struct Beside {
+    /// Who sent them.
+    pub origin: Option<Origin>,
+    /// Topics whose progress belongs to them, each with the epoch of its handle.
+    pub also: Vec<(Arc<Topic>, Epoch, Vec<ProgressRecord>)>,
+    /// All of it, encoded.
+    pub bytes: Vec<u8>,
+}
+
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
-    Append { records: Arc<Vec<Bytes>>, done: Option<Done<Appended, AppendError>> },
+    Append {
+        records: Arc<Vec<Bytes>>,
+        beside: Option<Box<Beside>>,
+        done: Option<Done<Appended, AppendError>>,
+    },
     /// Progress, with its encoded form.
     Record { records: Vec<ProgressRecord>, payload: Vec<u8>, done: Option<Done<(), AppendError>> },
 }
@@ -128,14 +143,23 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// From this journal file on, what was acknowledged may not be in the files as it was written,
+    /// because a sync failed; `u64::MAX` as long as none has.
+    pub unsafe_from: AtomicU64,
     /// Whether anything that was acknowledged may be lost to a power cut.
     pub unsynced: AtomicBool,
     /// Files that were journal files and can be again.
     pub spares: Mutex<Vec<PathBuf>>,
+    /// Bytes of the file in reserve; 0 while there is none.
+    pub reserve: AtomicU64,
     /// Files that no topic has any more and no checkpoint will name again.
     pub leavings: Mutex<Vec<PathBuf>>,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
+    /// Where frames are missing of topics that are not all known.
+    pub unknown: Option<Damage>,
+    /// Where progress may be missing of topics that are not stopped.
+    pub lost_progress: Option<Damage>,
     /// Rings when there is background work.
     pub wake: Wake,
     pub counters: Counters,
@@ -154,10 +178,14 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
+            reserve: AtomicU64::new(0),
             leavings: Mutex::new(found.leavings),
             tail_lost: found.tail_lost,
+            unknown: found.unknown,
+            lost_progress: found.lost_progress,
             wake: Wake::default(),
             counters,
             disk,
@@ -168,6 +196,11 @@ impl Shared {
     /// Path of journal file `sequence`.
     pub(crate) fn path(&self, sequence: u64) -> PathBuf {
         journal_path(&self.options.dir, sequence)
+    }
+
+    /// Whether `path` is a journal file whose bytes cannot be relied on now.
+    pub(crate) fn is_unsafe(&self, path: &Path) -> bool {
+        journal_sequence(path).is_some_and(|it| it >= self.unsafe_from.load(Acquire))
     }
 
     /// All topics, to be looked at one by one.
@@ -186,6 +219,7 @@ impl Shared {
         state.index = Default::default();
         state.cached = Default::default();
         state.progress = Default::default();
+        state.producers = Producers::default();
         let segments = std::mem::take(&mut state.segments);
         let paths = segments.iter().map(|it| SegmentId::new(topic.id, it).path(&self.options.dir));
         self.leavings.lock().extend(paths);

@@ -9,6 +9,7 @@ use crate::clock::SteadyWall;
 use crate::error::{AppendError, TendError};
 use crate::header::{journal_sequence, spare_path};
 use crate::reader::JournalFiles;
+use crate::room::{is_full, keep_reserve};
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// Longest time between two looks at what has become old.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Most rounds that are left out where there was no room.
+const PAUSE_MAX: u32 = 32;
 
 /// State of the background work.
 pub(crate) struct Tender {
@@ -36,6 +39,12 @@ pub(crate) struct Tender {
     dirty: bool,
     /// Whether segments have names that are not durable.
     unsynced_names: bool,
+    /// Whether the last pass failed for want of room.
+    no_room: bool,
+    /// Rounds in which nothing is tried because of that.
+    pause: u32,
+    /// How long the next such pause will be.
+    next_pause: u32,
 }
 
 impl Tender {
@@ -52,6 +61,9 @@ impl Tender {
             synced_at: 0,
             dirty: false,
             unsynced_names: false,
+            no_room: false,
+            pause: 0,
+            next_pause: 1,
         }
     }
 
@@ -63,14 +75,35 @@ impl Tender {
         }
     }
 
+    /// Does what is due, as often as something rings or patience ends. Where there was no room, it
+    /// is tried less and less often.
+    pub(crate) fn round(&mut self) -> Result<(), TendError> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return self.sync_if_due();
+        }
+        let done = self.pass();
+        self.next_pause = if self.no_room { (2 * self.next_pause).min(PAUSE_MAX) } else { 1 };
+        self.pause = if self.no_room { self.next_pause } else { 0 };
+        done
+    }
+
     /// Does all that is due.
     pub(crate) fn pass(&mut self) -> Result<(), TendError> {
+        self.no_room = false;
         let done = self
             .sync_if_due()
             .and_then(|()| self.archive())
             .and_then(|settled| if self.dirty { self.checkpoint(settled) } else { Ok(()) });
         if done.is_err() {
             self.shared.counters.tend_failures.fetch_add(1, Relaxed);
+        }
+        if self.no_room {
+            // What waits to be used again is better used for what has to be written now.
+            let spares = std::mem::take(&mut *self.shared.spares.lock());
+            remove(&self.shared, spares);
+        } else {
+            keep_reserve(&self.shared);
         }
         done
     }
@@ -111,6 +144,7 @@ impl Tender {
                 &mut self.replaced,
             );
             self.unsynced_names |= archived.map_err(|failed| {
+                self.no_room = is_full(&failed.error);
                 TendError::io("write segments into", &failed.path, &failed.error)
             })?;
         }
@@ -154,7 +188,10 @@ impl Tender {
         };
         let dir = &options.dir;
         let stored = checkpoint::store(&**disk, dir, &checkpoint);
-        stored.map_err(|error| TendError::io("write the checkpoint into", dir, &error))?;
+        stored.map_err(|error| {
+            self.no_room = is_full(&error);
+            TendError::io("write the checkpoint into", dir, &error)
+        })?;
         counters.checkpoint.store(checkpoint.id, Relaxed);
         self.dirty = false;
         remove(&self.shared, std::mem::take(&mut self.replaced));

@@ -3,15 +3,19 @@
 //! Law: every call answers exactly once through its callback and never waits for the disk itself.
 
 use crate::error::{AppendError, Damage, ReadError};
+use crate::extras::{Also, Extras};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX};
+use crate::producers::{Origin, Produced};
 use crate::queue::Refused;
-use crate::shared::{Command, Read, Shared, Wanted, Work, Write};
+use crate::shared::{Beside, Command, Done, Read, Shared, Wanted, Work, Write};
 use crate::step;
 use crate::topic::Topic;
 use crate::writer::frame_len;
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, ProgressRecord};
-use danube_core::{Epoch, Offset, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs};
+use danube_core::{
+    Epoch, Offset, ProducerId, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -113,11 +117,62 @@ impl TopicLog {
         sync: WalSyncMode,
         done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
     ) {
+        self.append_beside(records, None, sync, Box::new(done));
+    }
+
+    /// As [`append`](Self::append), and says who sent the records: [`producers`](Self::producers)
+    /// has it as soon as the records can be read, and for as long.
+    pub fn append_from(
+        &self,
+        records: Vec<Bytes>,
+        origin: Origin,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
+        let extras = Extras { origin: Some(origin), also: Vec::new() };
+        let beside = Beside { origin: Some(origin), also: Vec::new(), bytes: extras.encode() };
+        self.append_beside(records, Some(Box::new(beside)), sync, Box::new(done));
+    }
+
+    /// As [`append`](Self::append), and records progress of other topics of the same store, or of
+    /// this one, with it: all of it or nothing, whatever happens. `sync` is to be the strongest of
+    /// what the topics ask for. What would refuse an append or a recording of any of them refuses
+    /// it all.
+    pub fn append_with(
+        &self,
+        records: Vec<Bytes>,
+        also: Vec<(TopicLog, Vec<ProgressRecord>)>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
+        if let Some((other, _)) = also.iter().find(|(it, _)| !Arc::ptr_eq(&it.shared, &self.shared))
+        {
+            return done(Err(AppendError::Elsewhere(other.id())));
+        }
+        let also: Vec<_> = also.into_iter().filter(|(_, records)| !records.is_empty()).collect();
+        let each = also.iter().map(|(log, records)| Also {
+            topic: log.id(),
+            epoch: log.epoch.0,
+            records: records.clone(),
+        });
+        let bytes = Extras { origin: None, also: each.collect() }.encode();
+        let also = also.into_iter().map(|(log, records)| (log.topic, log.epoch, records)).collect();
+        let beside = (!bytes.is_empty()).then(|| Beside { origin: None, also, bytes });
+        self.append_beside(records, beside.map(Box::new), sync, Box::new(done));
+    }
+
+    fn append_beside(
+        &self,
+        records: Vec<Bytes>,
+        beside: Option<Box<Beside>>,
+        sync: WalSyncMode,
+        done: Done<Appended, AppendError>,
+    ) {
         if records.is_empty() {
             return done(Err(AppendError::Empty));
         }
-        let records = Arc::new(records);
-        self.write(Work::Append { records, done: Some(Box::new(done)) }, sync);
+        let (records, done) = (Arc::new(records), Some(done));
+        self.write(Work::Append { records, beside, done }, sync);
     }
 
     /// Records `progress` of subscriptions of this topic. Nothing to record succeeds at once.
@@ -262,6 +317,17 @@ impl TopicLog {
     /// Progress of the subscription that began at `start`, as recorded so far.
     pub fn subscription(&self, id: SubscriptionId, start: Offset) -> Progress {
         self.topic.state.lock().subscription(id, start)
+    }
+
+    /// How far each producer has come that said who it was, as the readable records say, and those
+    /// that were there: the [`PRODUCERS_MAX`](crate::PRODUCERS_MAX) heard of last.
+    pub fn producers(&self) -> BTreeMap<ProducerId, Produced> {
+        self.topic.state.lock().producers.all().clone()
+    }
+
+    /// How far one of them has come.
+    pub fn producer(&self, id: ProducerId) -> Option<Produced> {
+        self.topic.state.lock().producers.get(id)
     }
 
     /// What stopped this topic, if damage did. Appends and reads then answer with it.

@@ -13,12 +13,13 @@ use crate::cache::TailCache;
 use crate::error::{AppendError, CloseError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
-use crate::journal::Journal;
+use crate::journal::{Journal, Tip};
 use crate::rewrite::{Content, Kept};
-use crate::shared::{Command, Done, Shared, Work, Write, answer};
+use crate::room::Claim;
+use crate::shared::{Beside, Command, Done, Shared, Work, Write, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
 use crate::topic_log::Appended;
-use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
+use danube_core::{Epoch, Offset, TopicId, WalSyncMode, WallMs};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -32,9 +33,7 @@ pub(crate) struct Writer {
     journal: Journal,
     cache: TailCache,
     group: Group,
-    next_lsn: u64,
-    /// Topic of the last frame that counts.
-    last_topic: u32,
+    tip: Tip,
     /// Messages acknowledged since everything was durable.
     promised: u64,
     /// When the present group is framed, in milliseconds since the Unix epoch.
@@ -51,6 +50,33 @@ struct Sorted {
     late: Vec<Write>,
     /// Who asked for a sync.
     syncs: Vec<Done<u64, AppendError>>,
+}
+
+impl Sorted {
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.early.iter().chain(&self.late)
+    }
+
+    /// Bytes of all frames.
+    fn bytes(&self) -> u64 {
+        let bytes: usize = self.writes().map(|write| frame_len(&write.work)).sum();
+        (bytes + self.forgotten.len() * FRAME_HEADER_LEN) as u64
+    }
+
+    /// Bytes of the frames that make such a claim.
+    fn bytes_of(&self, claim: Claim) -> u64 {
+        let such = self.writes().filter(|write| Claim::of(&write.work) == claim);
+        such.map(|write| frame_len(&write.work) as u64).sum()
+    }
+
+    /// Answers with `error` what `refused` picks, and leaves it out.
+    fn refuse_if(&mut self, error: &AppendError, mut refused: impl FnMut(&Write) -> bool) {
+        for writes in [&mut self.early, &mut self.late] {
+            for write in writes.extract_if(.., |write| refused(write)) {
+                write.work.refuse(error.clone());
+            }
+        }
+    }
 }
 
 /// A write with its place in the journal.
@@ -81,16 +107,11 @@ impl Drop for CloseOnExit {
 
 impl Writer {
     /// A writer that goes on after recovery.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        next_sequence: u64,
-        next_lsn: u64,
-        last_topic: u32,
-    ) -> Writer {
+    pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, tip: Tip) -> Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
-        let journal = Journal::new(Arc::clone(&shared), next_sequence, next_lsn);
+        let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
-        Writer { shared, journal, cache, group, next_lsn, last_topic, promised: 0, now: 0 }
+        Writer { shared, journal, cache, group, tip, promised: 0, now: 0 }
     }
 
     /// Works until the queue is closed and empty.
@@ -100,7 +121,7 @@ impl Writer {
         while let Some(commands) = self.shared.commands.drain(bytes_max) {
             self.work_off(commands);
         }
-        self.journal.close(self.next_lsn, self.last_topic)
+        self.journal.close(self.tip)
     }
 
     fn work_off(&mut self, commands: Vec<Command>) {
@@ -112,9 +133,13 @@ impl Writer {
         }
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
-            let synced = self.journal.flush(self.next_lsn);
+            let synced = self.journal.flush(self.tip.lsn);
+            if synced.is_err() && self.journal.is_unsafe() {
+                // At once, so that nobody reads what the kernel may have dropped.
+                let _ = self.journal.flush(self.tip.lsn);
+            }
             self.promised = if synced.is_ok() { 0 } else { self.promised };
-            let answers = synced.map(|()| self.next_lsn);
+            let answers = synced.map(|()| self.tip.lsn);
             syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
         }
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
@@ -123,7 +148,7 @@ impl Writer {
 
     /// Makes everything written so far durable but the last `unkept` bytes, if that fails.
     fn sync(&mut self, unkept: u64) -> Result<(), AppendError> {
-        self.journal.sync(unkept, self.next_lsn)?;
+        self.journal.sync(unkept, self.tip.lsn)?;
         self.promised = 0;
         Ok(())
     }
@@ -146,45 +171,65 @@ impl Writer {
         Ok(())
     }
 
+    /// Refuses what there is no room for: large appends first, progress last.
+    fn fit(&mut self, sorted: &mut Sorted) {
+        for claim in Claim::ALL {
+            if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
+                continue;
+            }
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.tip);
+            let Err(error) = reserved else { continue };
+            let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
+            let mut room = self.journal.room(claim).saturating_sub(others);
+            sorted.refuse_if(&error, |write| {
+                let bytes = frame_len(&write.work) as u64;
+                let fits = Claim::of(&write.work) != claim || bytes <= room;
+                if fits && Claim::of(&write.work) == claim {
+                    room -= bytes;
+                }
+                !fits
+            });
+            self.failed();
+        }
+    }
+
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.tip));
+        if let Err(error) = ready {
+            sorted.refuse_if(&error, |_| true);
+            return self.failed();
+        }
+        self.fit(&mut sorted);
         let Sorted { forgotten, early, late, .. } = sorted;
-        let writes = early.iter().chain(&late);
-        let bytes: usize = writes.map(|write| frame_len(&write.work)).sum();
-        let bytes = (bytes + forgotten.len() * FRAME_HEADER_LEN) as u64;
-        let ready = limited.and_then(|()| self.journal.ready(bytes, self.next_lsn));
-        let (file, start) = match ready {
-            Ok(place) => place,
-            Err(error) => {
-                let works = early.into_iter().chain(late).map(|write| write.work);
-                works.for_each(|work| work.refuse(error.clone()));
-                return self.failed();
-            }
-        };
-        let begun = (self.next_lsn, self.last_topic);
+        let Some((file, start)) = self.journal.place() else { return };
+        if early.is_empty() && late.is_empty() && forgotten.is_empty() {
+            return;
+        }
+        let begun = self.tip;
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
         let early: Vec<_> = early.into_iter().map(|w| self.frame(w, file, start)).collect();
-        let kept = (self.next_lsn, self.last_topic);
+        let kept = self.tip;
         let kept_len = self.group.len();
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
-        if let Err(error) = self.journal.write(&self.group, begun.0) {
-            (self.next_lsn, self.last_topic) = begun;
+        if let Err(error) = self.journal.write(&self.group, begun.lsn) {
+            self.tip = begun;
             take_back(early.into_iter().chain(late).collect(), &error);
             return self.failed();
         }
         let counters = &self.shared.counters;
         counters.groups.fetch_add(1, Relaxed);
         counters.bytes.fetch_add(self.group.len(), Relaxed);
-        counters.frames.fetch_add(self.next_lsn - begun.0, Relaxed);
+        counters.frames.fetch_add(self.tip.lsn - begun.lsn, Relaxed);
         gone.into_iter().for_each(|kept| self.journal.keep(kept));
         early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
             return;
         }
         if let Err(error) = self.sync(self.group.len() - kept_len) {
-            (self.next_lsn, self.last_topic) = kept;
+            self.tip = kept;
             take_back(late, &error);
             return self.failed();
         }
@@ -201,20 +246,21 @@ impl Writer {
         let header = FrameHeader {
             payload_crc: 0,
             payload_len: 0,
-            lsn: self.next_lsn,
+            lsn: self.tip.lsn,
             first: 0,
             topic: topic.0,
             epoch: epoch.0,
             count: 0,
-            previous: self.last_topic,
+            previous: self.tip.topic,
             kind,
             jump: false,
             synced_mode: false,
-            unsynced: u32::try_from(self.next_lsn - self.journal.durable_lsn()).unwrap_or(u32::MAX),
+            extras: false,
+            previous_extras: self.tip.extras,
+            unsynced: u32::try_from(self.tip.lsn - self.journal.durable_lsn()).unwrap_or(u32::MAX),
             time: self.now,
         };
-        self.next_lsn = self.next_lsn.saturating_add(1);
-        self.last_topic = topic.0;
+        self.tip = Tip { lsn: self.tip.lsn.saturating_add(1), topic: topic.0, extras: false };
         header
     }
 
@@ -233,7 +279,7 @@ impl Writer {
         let synced_mode = sync == WalSyncMode::FsyncBatch;
         let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
         let header = match &mut work {
-            Work::Append { records, done } => {
+            Work::Append { records, beside, done } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Messages);
                 // The queue's limits keep the count far below 2^32.
                 header.count = records.len() as u32;
@@ -244,6 +290,8 @@ impl Writer {
                     (state.floor, state.tail_lost) = (header.first, false);
                 }
                 header.synced_mode = synced_mode;
+                header.extras = beside.is_some();
+                self.tip.extras = header.extras;
                 header.time = self.now.max(state.time);
                 batch.time = header.time;
                 (batch.first, batch.count) = (header.first, header.count);
@@ -252,7 +300,8 @@ impl Writer {
                 if sync == WalSyncMode::Async {
                     answer(done.take(), Ok(appended(&batch)));
                 }
-                self.group.messages(header, records, file)
+                let extras = beside.as_ref().map_or(&[][..], |beside| &beside.bytes);
+                self.group.messages(header, extras, records, file)
             }
             Work::Record { records, payload, done } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Progress);
@@ -279,14 +328,18 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, done } => {
+            Work::Append { records, beside, done } => {
                 state.next = batch.end();
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
                 let cost = TailCache::cost(&records);
                 state.cached.push_back(CachedBatch { first: batch.first, records });
+                if let Some(origin) = beside.as_ref().and_then(|beside| beside.origin) {
+                    state.producers.note(origin, batch.first, batch.count, WallMs(batch.time));
+                }
                 drop(state);
+                beside.into_iter().for_each(|beside| also(*beside));
                 self.cache.note(&topic, cost);
                 let bytes = self.cache.bytes() as u64;
                 self.shared.counters.cache_bytes.store(bytes, Relaxed);
@@ -302,7 +355,11 @@ impl Writer {
 
     fn keep(&mut self, header: FrameHeader, work: &mut Work, batch: Batch) {
         let (content, batch) = match work {
-            Work::Append { records, .. } => (Content::Records(Arc::clone(records)), Some(batch)),
+            Work::Append { records, beside, .. } => {
+                let extras = beside.as_mut().map(|beside| std::mem::take(&mut beside.bytes));
+                let extras = extras.unwrap_or_default();
+                (Content::Records(extras, Arc::clone(records)), Some(batch))
+            }
             Work::Record { payload, .. } => (Content::Payload(std::mem::take(payload)), None),
         };
         self.journal.keep(Kept { header, content, batch });
@@ -318,10 +375,11 @@ fn sort(commands: Vec<Command>) -> Sorted {
             Command::Sync(done) => sorted.syncs.extend(done),
             Command::Write(write) => {
                 let Some(write) = admit(write) else { continue };
-                if write.sync == WalSyncMode::FsyncBatch {
-                    waits_for_sync.insert(write.topic.id);
+                let waits = |(topic, _): (&Topic, Epoch)| waits_for_sync.contains(&topic.id);
+                let late = write.sync == WalSyncMode::FsyncBatch || concerned(&write).any(waits);
+                if late {
+                    waits_for_sync.extend(concerned(&write).map(|(topic, _)| topic.id));
                 }
-                let late = waits_for_sync.contains(&write.topic.id);
                 if late { sorted.late.push(write) } else { sorted.early.push(write) }
             }
         }
@@ -338,24 +396,52 @@ fn records(work: &Work) -> u64 {
 
 /// Refuses what may not be written; the rest is certain to get an offset.
 fn admit(write: Write) -> Option<Write> {
-    let mut state = write.topic.state.lock();
-    let (id, epoch) = (write.topic.id, write.epoch);
-    let error = if state.forgotten {
-        AppendError::Forgotten(id)
+    let checked = concerned(&write).try_for_each(|(topic, epoch)| check(topic, epoch));
+    match checked {
+        Ok(()) => Some(write),
+        Err(error) => {
+            write.work.refuse(error);
+            None
+        }
+    }
+}
+
+fn check(topic: &Topic, epoch: Epoch) -> Result<(), AppendError> {
+    let (id, mut state) = (topic.id, topic.state.lock());
+    if state.forgotten {
+        Err(AppendError::Forgotten(id))
     } else if let Some(damage) = &state.damage {
-        AppendError::Damaged(damage.clone())
+        Err(AppendError::Damaged(damage.clone()))
     } else if epoch.0 < state.epoch {
-        AppendError::Fenced { topic: id, epoch, current: Epoch(state.epoch) }
+        Err(AppendError::Fenced { topic: id, epoch, current: Epoch(state.epoch) })
     } else if state.next_free(false) > OFFSET_MAX {
-        AppendError::Exhausted(id)
+        Err(AppendError::Exhausted(id))
     } else {
         state.epoch = epoch.0;
-        drop(state);
-        return Some(write);
+        Ok(())
+    }
+}
+
+/// All topics that `write` has something of, its own first.
+fn concerned(write: &Write) -> impl Iterator<Item = (&Topic, Epoch)> {
+    let beside = match &write.work {
+        Work::Append { beside, .. } => beside.as_deref(),
+        Work::Record { .. } => None,
     };
-    drop(state);
-    write.work.refuse(error);
-    None
+    let also = beside.into_iter().flat_map(|beside| &beside.also);
+    let others = also.map(|(topic, epoch, _)| (&**topic, *epoch));
+    std::iter::once((&*write.topic, write.epoch)).chain(others)
+}
+
+/// Makes progress visible that was written with messages of another topic.
+fn also(beside: Beside) {
+    for (topic, _, records) in beside.also {
+        let mut state = topic.state.lock();
+        if !state.forgotten {
+            state.recorded = true;
+            records.iter().for_each(|record| state.apply(record));
+        }
+    }
 }
 
 /// Undoes the framing of writes that failed, and tells their callers.
@@ -383,7 +469,9 @@ fn appended(batch: &Batch) -> Appended {
 pub(crate) fn frame_len(work: &Work) -> usize {
     FRAME_HEADER_LEN
         + match work {
-            Work::Append { records, .. } => messages_len(records),
+            Work::Append { records, beside, .. } => {
+                messages_len(records) + beside.as_ref().map_or(0, |beside| beside.bytes.len())
+            }
             Work::Record { payload, .. } => payload.len(),
         }
 }

@@ -5,11 +5,12 @@
 
 use super::{CHECKPOINT_VERSION, Checkpoint, TopicPoint};
 use crate::input::Input;
+use crate::producers::{Produced, Producers};
 use crate::segment::SegmentRef;
 use crate::step;
 use crate::topic::Tracked;
 use danube_core::subscription::progress::{Progress, ProgressRecord};
-use danube_core::{SubscriptionId, TopicId};
+use danube_core::{Offset, ProducerId, SubscriptionId, TopicId, WallMs};
 use std::collections::BTreeMap;
 
 const HEADER_LEN: usize = 64;
@@ -72,6 +73,13 @@ fn encode_topic(out: &mut Vec<u8>, id: TopicId, point: &TopicPoint) {
         out.extend((steps.len() as u32).to_le_bytes());
         out.extend((payload.len() as u32).to_le_bytes());
         out.extend(payload);
+    }
+    let producers = point.producers.all();
+    out.extend((producers.len() as u32).to_le_bytes());
+    for (producer, produced) in producers {
+        let Produced { epoch, last_sequence, last, at } = *produced;
+        let numbers = [producer.0, epoch, last_sequence, last.0, at.0];
+        out.extend(numbers.map(u64::to_le_bytes).concat());
     }
 }
 
@@ -143,6 +151,13 @@ fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
         records.iter().for_each(|record| tracked.progress.apply(&record.step));
         progress.insert(subscription, tracked);
     }
+    let mut producers = Producers::default();
+    for _ in 0..input.u32()? {
+        let producer = ProducerId(input.u64()?);
+        let (epoch, last_sequence) = (input.u64()?, input.u64()?);
+        let (last, at) = (Offset(input.u64()?), WallMs(input.u64()?));
+        producers.put(producer, Produced { epoch, last_sequence, last, at });
+    }
     let (tail_lost, synced_mode) = (flags & TAIL_LOST != 0, flags & SYNCED_MODE != 0);
     let point = TopicPoint {
         epoch,
@@ -153,6 +168,7 @@ fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
         synced_mode,
         segments,
         progress,
+        producers,
         damage,
     };
     rises.then_some((id, point))

@@ -11,6 +11,7 @@ mod codec;
 use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::listing::Found;
+use crate::producers::Producers;
 use crate::segment::SegmentRef;
 use crate::segment::{SEGMENT_DIR, SegmentId};
 use crate::topic::Tracked;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use codec::{decode, encode};
 
 /// Format version that this code writes and reads.
-pub(crate) const CHECKPOINT_VERSION: u32 = 1;
+pub(crate) const CHECKPOINT_VERSION: u32 = 2;
 /// Copies of each checkpoint.
 pub(crate) const COPIES: u32 = 2;
 
@@ -62,6 +63,8 @@ pub(crate) struct TopicPoint {
     pub segments: Vec<SegmentRef>,
     /// As in [`TopicState`].
     pub progress: BTreeMap<SubscriptionId, Tracked>,
+    /// As in [`TopicState`].
+    pub producers: Producers,
     /// What stopped the topic: file name, byte, and what is wrong there.
     pub damage: Option<(String, u64, String)>,
 }
@@ -74,7 +77,9 @@ impl TopicPoint {
             return None;
         }
         let lives = |id: &SubscriptionId| {
-            state.subscriptions.as_ref().is_none_or(|known| known.contains_key(id))
+            let known = state.subscriptions.as_ref();
+            // The reserved numbers are the broker's own, and in no catalog.
+            id.is_reserved() || known.is_none_or(|known| known.contains_key(id))
         };
         let progress = state.progress.iter().filter(|(id, _)| lives(id));
         Some(TopicPoint {
@@ -86,6 +91,7 @@ impl TopicPoint {
             synced_mode: state.synced_mode,
             segments: state.segments.iter().copied().collect(),
             progress: progress.map(|(id, tracked)| (*id, tracked.clone())).collect(),
+            producers: state.producers.clone(),
             damage: state.damage.as_ref().map(|damage| {
                 let file = damage.file.file_name().unwrap_or_default();
                 let file = file.to_string_lossy().into_owned();
@@ -107,6 +113,7 @@ impl TopicPoint {
             synced_mode: self.synced_mode,
             segments: self.segments.into(),
             progress: self.progress,
+            producers: self.producers,
             recorded: true,
             ..TopicState::default()
         }
@@ -118,17 +125,27 @@ pub(crate) fn path(dir: &Path, copy: u32) -> PathBuf {
     dir.join(format!("checkpoint.{}", copy + 1))
 }
 
+/// Path of copy `copy` while it is written.
+pub(crate) fn new_path(dir: &Path, copy: u32) -> PathBuf {
+    path(dir, copy).with_added_extension("new")
+}
+
 /// Writes both copies; they are durable when this returns.
 pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
     let bytes = encode(checkpoint);
     for copy in 0..COPIES {
         let path = path(dir, copy);
-        let temporary = path.with_added_extension("new");
+        let temporary = new_path(dir, copy);
         let _ = disk.remove(&temporary);
-        let file = disk.create(&temporary)?;
-        file.write_at(0, &mut [IoSlice::new(&bytes)])?;
-        file.sync_data()?;
-        disk.rename(&temporary, &path)?;
+        let written = disk.create(&temporary).and_then(|file| {
+            file.write_at(0, &mut [IoSlice::new(&bytes)])?;
+            file.sync_data()
+        });
+        if let Err(error) = written.and_then(|()| disk.rename(&temporary, &path)) {
+            // Half of it is of no use, and the room may be.
+            let _ = disk.remove(&temporary);
+            return Err(error);
+        }
         disk.sync_dir(dir)?;
     }
     Ok(())

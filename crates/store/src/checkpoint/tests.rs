@@ -1,8 +1,9 @@
 //! Bytes of checkpoints: pinned, whole, and never a panic.
 
 use super::*;
-use danube_core::Offset;
+use crate::producers::Origin;
 use danube_core::subscription::progress::{Progress, Step};
+use danube_core::{Offset, ProducerId, WallMs};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -21,6 +22,9 @@ fn sample() -> Checkpoint {
         first_time: 1000,
         last_time: 2000,
     };
+    let mut producers = Producers::default();
+    let origin = Origin { producer: ProducerId(77), epoch: 2, first_sequence: 500 };
+    producers.note(origin, 6, 2, WallMs(1500));
     let busy = TopicPoint {
         epoch: 2,
         settled: 8,
@@ -29,6 +33,7 @@ fn sample() -> Checkpoint {
         tail_lost: true,
         synced_mode: false,
         segments: vec![segment],
+        producers,
         progress: BTreeMap::from([(SubscriptionId(3), Tracked { progress, anchored: true })]),
         damage: None,
     };

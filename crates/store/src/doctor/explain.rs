@@ -4,7 +4,7 @@ use super::{FileNote, Problem};
 use crate::checkpoint::{self, COPIES};
 use crate::disk::{Disk, DiskFile, read_available};
 use crate::error::OpenError;
-use crate::header::{FILE_HEADER_LEN, FileHeader, journal_sequence, spare_sequence};
+use crate::header::{FILE_HEADER_LEN, FileHeader, journal_sequence, reserve_path, spare_sequence};
 use crate::lock::LOCK_FILE;
 use crate::scan::{Scan, Seen};
 use crate::segment::{SEGMENT_DIR, SegmentId};
@@ -62,6 +62,9 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
             ),
             None => "journal file whose header is damaged".into(),
         });
+    }
+    if path == reserve_path(dir) {
+        return Ok("room kept for the journal on a full disk; nothing in it counts".into());
     }
     if spare_sequence(path).is_some() {
         return Ok("a journal file that waits to be used again; nothing in it counts".into());

@@ -13,7 +13,7 @@ fn id() -> SegmentId {
 /// Messages 3, 4, 6 and 7 of topic 5, the last one a second later.
 fn sample(dir: &Path) -> (SegmentRef, Vec<u8>) {
     OsDisk.make_dir(&dir.join(SEGMENT_DIR)).expect("makes");
-    let mut writer = SegmentWriter::begin(&OsDisk, dir, id()).expect("begins");
+    let mut writer = SegmentWriter::begin(&OsDisk, dir, id(), 0).expect("begins");
     for (offset, time, record) in
         [(3, 1000, "three"), (4, 1000, ""), (6, 1000, "six"), (7, 2000, "seven")]
     {
@@ -73,7 +73,7 @@ fn what_was_written_is_read_from_any_offset_and_found_by_time() {
 fn large_segments_are_found_by_their_index() {
     let dir = tempfile::tempdir().expect("directory");
     OsDisk.make_dir(&dir.path().join(SEGMENT_DIR)).expect("makes");
-    let mut writer = SegmentWriter::begin(&OsDisk, dir.path(), id()).expect("begins");
+    let mut writer = SegmentWriter::begin(&OsDisk, dir.path(), id(), 0).expect("begins");
     for offset in 3..4000 {
         let record = vec![offset as u8; (offset % 1500) as usize];
         writer.push(offset, offset / 10, &record).expect("takes it");

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::disk::{Disk, DiskFile};
 use crate::frame::RECORD_LEN_BYTES;
+use crate::room::is_full;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes of blocks from one index entry to the next.
 const INDEX_STEP: u64 = 64 << 10;
+/// Size from which on room is reserved before anything is written, in bytes.
+const RESERVE_MIN: u64 = 64 << 10;
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 512 << 10;
 
@@ -39,11 +42,24 @@ pub(crate) struct SegmentWriter {
 
 impl SegmentWriter {
     /// Begins segment `id` in data directory `dir`, in place of one that was left half written.
-    pub(crate) fn begin(disk: &dyn Disk, dir: &Path, id: SegmentId) -> io::Result<SegmentWriter> {
+    /// It will have about `bytes`: where there is not that much room, it is not begun.
+    pub(crate) fn begin(
+        disk: &dyn Disk,
+        dir: &Path,
+        id: SegmentId,
+        bytes: u64,
+    ) -> io::Result<SegmentWriter> {
         let path = id.path(dir);
         let temporary = path.with_extension("new");
         let _ = disk.remove(&temporary);
         let file = disk.create(&temporary)?;
+        let reserved = if bytes < RESERVE_MIN { Ok(()) } else { file.preallocate(bytes) };
+        if let Err(error) = reserved
+            && is_full(&error)
+        {
+            let _ = disk.remove(&temporary);
+            return Err(error);
+        }
         Ok(SegmentWriter {
             id,
             temporary,
@@ -122,9 +138,34 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Removes what there is of it.
+    pub(crate) fn discard(self, disk: &dyn Disk) {
+        let temporary = &self.temporary;
+        if let Err(error) = disk.remove(temporary) {
+            tracing::warn!(path = %temporary.display(), %error, "cannot remove half a segment");
+        }
+    }
+
     /// Writes index and footer, makes all of it durable and gives the file its name. The name
-    /// is durable after a sync of the directory.
+    /// is durable after a sync of the directory. On an error nothing is left of it.
     pub(crate) fn finish(mut self, disk: &dyn Disk) -> io::Result<SegmentRef> {
+        let ended = self.end().and_then(|()| disk.rename(&self.temporary, &self.path));
+        if let Err(error) = ended {
+            self.discard(disk);
+            return Err(error);
+        }
+        Ok(SegmentRef {
+            base: self.id.base,
+            end: self.end,
+            generation: self.id.generation,
+            bytes: self.written,
+            records: self.records,
+            first_time: self.first_time,
+            last_time: self.last_time,
+        })
+    }
+
+    fn end(&mut self) -> io::Result<()> {
         self.close_block();
         let index_at = self.len();
         let index = encode_index(&self.index);
@@ -141,16 +182,10 @@ impl SegmentWriter {
         self.buffer.extend(footer.encode(&self.id));
         self.flush()?;
         debug_assert!(self.written >= (HEADER_LEN + FOOTER_LEN) as u64);
-        self.file.sync_data()?;
-        disk.rename(&self.temporary, &self.path)?;
-        Ok(SegmentRef {
-            base: self.id.base,
-            end: self.end,
-            generation: self.id.generation,
-            bytes: self.written,
-            records: self.records,
-            first_time: self.first_time,
-            last_time: self.last_time,
-        })
+        if self.file.len()? != self.written {
+            // More was reserved than it took.
+            self.file.set_len(self.written)?;
+        }
+        self.file.sync_data()
     }
 }

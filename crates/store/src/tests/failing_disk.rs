@@ -60,7 +60,7 @@ impl Disk for FailingDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        OsDisk.open(path)
+        Ok(Arc::new(FailingFile { disk: self.clone(), file: OsDisk.open(path)? }))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -127,7 +127,9 @@ impl DiskFile for FailingFile {
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {
-        self.disk.check(|condition| condition.fail_preallocate)?;
+        if self.disk.0.0.lock().fail_preallocate {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         self.file.preallocate(len)
     }
 

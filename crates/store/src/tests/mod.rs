@@ -1,6 +1,7 @@
 //! Tests of the whole store: through its face, on real files, with crashes made by copying them
 //! and with a disk that fails on demand.
 
+mod beside;
 mod crash;
 mod damage;
 mod failing_disk;

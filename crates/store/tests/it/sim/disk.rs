@@ -156,6 +156,14 @@ impl SimDisk {
         state.plan = plan;
     }
 
+    /// Nothing goes wrong any more in this life, but for how it ends.
+    pub fn mend(&self) {
+        let mut state = self.state();
+        state.trace.note(|| "mended".to_owned());
+        state.plan = Plan { crash: state.plan.crash, ..Plan::default() };
+        state.room = None;
+    }
+
     /// The process ends now, if it has not yet; the disk refuses everything until the next one.
     pub fn end(&self) {
         self.state().dead = true;
@@ -360,6 +368,12 @@ impl State {
         }
     }
 
+    fn give_back(&mut self, bytes: u64) {
+        if let Some(room) = &mut self.room {
+            *room += bytes;
+        }
+    }
+
     /// Whether something that failed is done all the same, as after a crash right behind it.
     fn done_anyway(&mut self) -> bool {
         self.dead && self.random.chance(50)
@@ -466,8 +480,10 @@ impl Disk for SimDisk {
         if let Verdict::Refused(code) = verdict {
             return os(code);
         }
-        state.find(path)?;
+        let inode = state.find(path)?;
         if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            let bytes = state.inodes[inode].data.len() as u64;
+            state.give_back(bytes);
             state.change_name(NameChange::Removed(path.to_path_buf()));
         }
         match verdict {
@@ -492,6 +508,10 @@ impl Disk for SimDisk {
         }
         let inode = state.find(from)?;
         if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            if let Ok(replaced) = state.find(to) {
+                let bytes = state.inodes[replaced].data.len() as u64;
+                state.give_back(bytes);
+            }
             let change = NameChange::Moved(from.to_path_buf(), to.to_path_buf(), inode);
             state.change_name(change);
         }
@@ -628,7 +648,12 @@ impl DiskFile for SimFile {
         let mut state = self.state()?;
         let what = || format!("cut {} to {len}", short(&self.name));
         let verdict = state.judge(what, Fault::SetLen, 0);
+        if let Verdict::Refused(code) = verdict {
+            return os(code);
+        }
         if matches!(verdict, Verdict::Done) || state.done_anyway() {
+            let before = state.inodes[self.inode].data.len() as u64;
+            state.give_back(before.saturating_sub(len));
             state.inodes[self.inode].set_len(len as usize);
         }
         match verdict {

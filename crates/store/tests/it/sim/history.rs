@@ -9,9 +9,11 @@ use super::random::Random;
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, Step};
 use danube_core::{
-    Epoch, Incarnation, Offset, Retention, SubscriptionId, Tick, TopicId, WalSyncMode, WallMs,
+    Epoch, Incarnation, Offset, ProducerId, Retention, SubscriptionId, Tick, TopicId, WalSyncMode,
+    WallMs,
 };
-use danube_store::{Clock, ReadLimit, Store, StoreOptions, TopicLog};
+use danube_store::{AppendError, Clock, Origin, ReadLimit, Store, StoreOptions, TopicLog};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +21,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DIR: &str = "/data/journal";
 /// Subscriptions of each topic.
 const SUBSCRIPTIONS: [u32; 2] = [1, 2];
+/// Producers of each topic.
+const PRODUCERS: u64 = 3;
+/// Offsets from here on only number pairs.
+const PAIRS_FROM: u64 = 1 << 50;
 
 /// What came of a history.
 #[derive(Debug, Clone, Default)]
@@ -85,10 +91,14 @@ struct History {
     forgotten: Vec<TopicId>,
     next_topic: u32,
     next_message: u64,
+    /// Messages that are one with a step of another topic.
+    pairs: Vec<Pair>,
     faulty: bool,
     damage: bool,
     /// Nothing but a crash goes wrong in this life.
     faultless: bool,
+    /// What went wrong in this life does so no more.
+    mended: bool,
     counts: Counts,
 }
 
@@ -102,6 +112,8 @@ struct Topic {
     since: Crash,
     /// Whether a life with faults has written to it since.
     faulty: bool,
+    /// Next sequence number of each producer.
+    sequences: [u64; PRODUCERS as usize],
 }
 
 impl History {
@@ -131,9 +143,11 @@ impl History {
             forgotten: Vec::new(),
             next_topic: 1,
             next_message: 0,
+            pairs: Vec::new(),
             faulty,
             damage,
             faultless: true,
+            mended: false,
             counts: Counts::default(),
         };
         // The first carries the marks of bursts.
@@ -163,7 +177,8 @@ impl History {
         let oracle = TopicOracle::new(synced, retention != Retention::FOREVER, &SUBSCRIPTIONS);
         let faulty = !self.faultless;
         let since = Crash::Close;
-        self.topics.push(Topic { id, mode, retention, oracle, since, faulty });
+        let sequences = [0; PRODUCERS as usize];
+        self.topics.push(Topic { id, mode, retention, oracle, since, faulty, sequences });
     }
 
     fn draw_retention(&mut self) -> Retention {
@@ -189,7 +204,7 @@ impl History {
     fn live(&mut self, last: bool) -> Result<(), Violation> {
         let plan = self.plan(last);
         let faultless = plan.is_faultless();
-        self.faultless = faultless;
+        (self.faultless, self.mended) = (faultless, false);
         self.disk.begin(plan);
         self.counts.lives += 1;
         self.options.incarnation.0 += 1;
@@ -286,6 +301,7 @@ impl History {
         // Then topics may be stopped, and say so; what the others promised holds all the same.
         let flipped = self.counts.flips > 0 || self.disk.is_hurt();
         let mut stopped = Vec::new();
+        let mut seen = Seen::new();
         for at in 0..self.topics.len() {
             let limit = self.draw_limit();
             let topic = &mut self.topics[at];
@@ -320,12 +336,20 @@ impl History {
             })?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
+                if flipped && store.lost_progress().is_some() {
+                    // It was told that some may be lost.
+                    topic.oracle.trusts_progress(since, subscription, &now);
+                    continue;
+                }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
+            check_producers(&log, &messages).map_err(context)?;
             topic.since = Crash::Close;
             topic.faulty = !self.faultless;
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
+            seen.insert(topic.id, messages);
         }
+        self.check_pairs(store, &seen)?;
         for at in stopped.into_iter().rev() {
             self.replace(at);
         }
@@ -350,6 +374,10 @@ impl History {
         for _ in 0..steps {
             if self.disk.crashed().is_some() {
                 return Ok(());
+            }
+            if !self.faultless && !self.mended && self.random.chance(15) {
+                self.mended = true;
+                self.disk.mend();
             }
             match self.random.below(100) {
                 0..4 if self.topics.len() > 2 => {
@@ -396,6 +424,7 @@ impl History {
             let bounds = log.bounds();
             let (start, next) = (bounds.start.0, bounds.next.0);
             topic.oracle.sees_live(start, next, &messages).map_err(context)?;
+            check_producers(&log, &messages).map_err(context)?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
                 topic.oracle.sees_progress_live(subscription, &now).map_err(context)?;
@@ -426,7 +455,7 @@ impl History {
             };
             let log = log(topic, &self.topics);
             let request = if self.random.chance(70) {
-                Request::Append(self.draw_records(topic))
+                self.draw_append(store, topic)
             } else {
                 let (subscription, step) = self.draw_step(log.bounds().next.0);
                 Request::Record(subscription, step)
@@ -452,12 +481,21 @@ impl History {
         let id = topic.id.0;
         self.disk.note(|| format!("topic {id}: {:?} {}", work.mode, tell(&work.request, &answer)));
         match (&work.request, answer) {
-            (Request::Append(records), Ok(first)) => {
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Ok(first),
+            ) => {
                 self.counts.acknowledged += 1;
                 let heard = topic.oracle.appended(first, records, work.mode);
                 heard.map_err(|what| format!("topic {id}: {what}"))
             }
-            (Request::Append(records), Err(_)) => {
+            (_, Err(error)) if self.mended && !sick(&error) && self.disk.crashed().is_none() => {
+                Err(format!("topic {id}: refused, and nothing is wrong any more: {error}"))
+            }
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Err(_),
+            ) => {
                 self.counts.refused += 1;
                 topic.oracle.refused(records);
                 Ok(())
@@ -470,6 +508,58 @@ impl History {
                 Ok(())
             }
         }
+    }
+
+    fn draw_append(&mut self, store: &Store, topic: usize) -> Request {
+        match self.random.below(10) {
+            0..3 => {
+                let producer = self.random.below(PRODUCERS);
+                let sequences = &mut self.topics[topic].sequences[producer as usize];
+                let first_sequence = *sequences;
+                let origin = Origin { producer: ProducerId(producer), epoch: 7, first_sequence };
+                let records = self.draw_records(topic);
+                self.topics[topic].sequences[producer as usize] += records.len() as u64;
+                let marked = (first_sequence..).zip(records).map(|(sequence, record)| {
+                    Bytes::from([format!("{producer}:{sequence}:").as_bytes(), &record].concat())
+                });
+                Request::From(marked.collect(), origin)
+            }
+            3..5 => {
+                let other = self.random.below(self.topics.len() as u64) as usize;
+                let records = self.draw_records(topic);
+                // A number that no other step has.
+                let number = self.next_message;
+                self.next_message += 1;
+                let offset = Offset(PAIRS_FROM + number);
+                let step = Step::Failed { offset, attempt: 1, blocked: false, reason: "".into() };
+                let (topic, other) = (self.topics[topic].id, self.topics[other].id);
+                let record = records[0].clone();
+                self.pairs.push(Pair { topic, record, other, offset });
+                Request::Both(records, store.topic(other, Epoch(1)), step)
+            }
+            _ => Request::Append(self.draw_records(topic)),
+        }
+    }
+
+    /// Of each pair, both halves are there or neither is.
+    fn check_pairs(&mut self, store: &Store, seen: &Seen) -> Result<(), Violation> {
+        let trusted = store.lost_progress().is_none();
+        self.pairs.retain(|pair| seen.contains_key(&pair.topic) && seen.contains_key(&pair.other));
+        for Pair { topic, record, other, offset } in &self.pairs {
+            let messages = &seen[topic];
+            let there = messages.iter().any(|(_, bytes)| bytes == record);
+            let failures = progress(&store.topic(*other, Epoch(1)), SubscriptionId::REPLAY.0);
+            let stepped = failures.failures().any(|(at, _)| at == *offset);
+            let kept = self.topics.iter().find(|it| it.id == *topic);
+            let all = kept.is_some_and(|it| it.retention == Retention::FOREVER);
+            if (there && !stepped && trusted) || (stepped && !there && all) {
+                return Err(format!(
+                    "topic {}: half of a pair is there: message {there}, step {stepped} ({offset:?} of topic {})",
+                    topic.0, other.0
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn draw_records(&mut self, topic: usize) -> Vec<Bytes> {
@@ -572,6 +662,64 @@ impl Clock for SimClock {
     }
 }
 
+/// Whether it is the topic that refuses, and not the disk.
+fn sick(error: &AppendError) -> bool {
+    matches!(error, AppendError::Damaged(_) | AppendError::Forgotten(_))
+}
+
+/// What a look at the topics has shown.
+type Seen = BTreeMap<TopicId, Vec<(u64, Bytes)>>;
+
+/// A message that is one with a step of another topic.
+#[derive(Debug, Clone)]
+struct Pair {
+    topic: TopicId,
+    record: Bytes,
+    other: TopicId,
+    offset: Offset,
+}
+
+/// What the log says of producers is what the messages say that can be read.
+fn check_producers(log: &TopicLog, messages: &[(u64, Bytes)]) -> Result<(), Violation> {
+    let mut last = BTreeMap::new();
+    let end = log.bounds().next.0;
+    for (offset, bytes) in messages {
+        if let Some((producer, sequence)) = parse_origin(bytes) {
+            last.insert(producer, (*offset, sequence));
+        }
+    }
+    let known = log.producers();
+    for (producer, (offset, sequence)) in &last {
+        let found = known.get(&ProducerId(*producer)).map(|it| (it.last.0, it.last_sequence));
+        // What came after may have been let go.
+        let later = found.is_some_and(|(at, _)| at > *offset && at < end);
+        if found != Some((*offset, *sequence)) && !later {
+            return Err(format!(
+                "producer {producer} is at {found:?}, and {sequence} is its last, at {offset}"
+            ));
+        }
+    }
+    for (producer, produced) in known {
+        let at = messages.iter().find(|(offset, _)| *offset == produced.last.0);
+        let other = at.is_some_and(|(_, bytes)| {
+            parse_origin(bytes) != Some((producer.0, produced.last_sequence))
+        });
+        if other || produced.last.0 >= end {
+            return Err(format!(
+                "{producer:?} is at {produced:?}, which is another's, or nobody's"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Producer and sequence number that a message has at its front.
+fn parse_origin(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut parts = bytes.splitn(3, |byte| *byte == b':');
+    let number = |part: &[u8]| std::str::from_utf8(part).ok()?.parse().ok();
+    Some((number(parts.next()?)?, number(parts.next()?)?))
+}
+
 fn progress(log: &TopicLog, subscription: u32) -> Progress {
     log.subscriptions().remove(&SubscriptionId(subscription)).unwrap_or_default()
 }
@@ -579,6 +727,10 @@ fn progress(log: &TopicLog, subscription: u32) -> Progress {
 fn tell(request: &Request, answer: &life::Answer) -> String {
     let what = match request {
         Request::Append(records) => format!("append of {}", records.len()),
+        Request::From(records, origin) => format!("append of {} by {origin:?}", records.len()),
+        Request::Both(records, other, step) => {
+            format!("append of {} with {step:?} of topic {}", records.len(), other.id().0)
+        }
         Request::Record(subscription, step) => format!("{step:?} of {subscription}"),
     };
     match answer {

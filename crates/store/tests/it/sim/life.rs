@@ -9,7 +9,7 @@ use super::lies::Lie;
 use bytes::Bytes;
 use danube_core::subscription::progress::{ProgressRecord, Step};
 use danube_core::{SubscriptionId, WalSyncMode};
-use danube_store::{AppendError, ReadError, ReadLimit, TopicLog};
+use danube_store::{AppendError, Origin, ReadError, ReadLimit, TopicLog};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Request {
     /// An append.
     Append(Vec<Bytes>),
+    /// An append of a producer.
+    From(Vec<Bytes>, Origin),
+    /// An append, and a step of another topic's subscription in the same write.
+    Both(Vec<Bytes>, TopicLog, Step),
     /// A step of a subscription.
     Record(u32, Step),
 }
@@ -82,6 +86,20 @@ fn send(work: &Work, lie: Option<Lie>, gate: Option<SimDisk>) -> Receiver<Answer
         Request::Append(records) => {
             let mode = Lie::mode(lie, work.mode, false);
             work.log.append(records.clone(), mode, move |outcome| {
+                tell(outcome.map(|appended| appended.first.0));
+            });
+        }
+        Request::From(records, origin) => {
+            let mode = Lie::mode(lie, work.mode, false);
+            work.log.append_from(records.clone(), *origin, mode, move |outcome| {
+                tell(outcome.map(|appended| appended.first.0));
+            });
+        }
+        Request::Both(records, other, step) => {
+            let mode = Lie::mode(lie, work.mode, false);
+            let step = ProgressRecord { subscription: SubscriptionId::REPLAY, step: step.clone() };
+            let also = vec![(other.clone(), vec![step])];
+            work.log.append_with(records.clone(), also, mode, move |outcome| {
                 tell(outcome.map(|appended| appended.first.0));
             });
         }
