@@ -3,6 +3,7 @@
 //! Every test starts the real `danube`; what one function decides is tested beside it.
 
 mod bad_input;
+mod cases;
 mod cli;
 mod config;
 mod crash;

@@ -7,6 +7,7 @@
 mod active_consumer;
 mod basic;
 mod broker;
+mod cases;
 mod checklist;
 mod clients;
 mod key_shared;

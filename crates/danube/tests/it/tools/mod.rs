@@ -20,7 +20,7 @@ fn topics(node: &Node, arguments: &[&str]) -> Run {
 
 /// The same, and requires success and a clean stderr; stdout.
 #[track_caller]
-fn topics_ok(node: &Node, arguments: &[&str]) -> String {
+pub fn topics_ok(node: &Node, arguments: &[&str]) -> String {
     let run = topics(node, arguments);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{arguments:?}: {}", run.stdout);
     run.stdout
@@ -28,7 +28,7 @@ fn topics_ok(node: &Node, arguments: &[&str]) -> String {
 
 /// The same, as JSON.
 #[track_caller]
-fn topics_json(node: &Node, arguments: &[&str]) -> Value {
+pub fn topics_json(node: &Node, arguments: &[&str]) -> Value {
     let text = topics_ok(node, &[arguments, &["--output", "json"]].concat());
     serde_json::from_str(&text).expect("a JSON document")
 }
@@ -42,13 +42,13 @@ fn refused(run: &Run, code: i32, says: &str) {
 
 /// The offset that the next message of a topic gets.
 #[track_caller]
-fn next_offset(node: &Node, topic: &str) -> u64 {
+pub fn next_offset(node: &Node, topic: &str) -> u64 {
     let described = topics_json(node, &["describe", topic]);
     described["partitions"][0]["next_offset"].as_u64().expect("a number")
 }
 
 /// Publishes one message for each payload.
-async fn publish<P: Into<Vec<u8>>>(
+pub async fn publish<P: Into<Vec<u8>>>(
     wire: &mut Wire,
     topic: &str,
     payloads: impl IntoIterator<Item = P>,
@@ -63,13 +63,13 @@ async fn publish<P: Into<Vec<u8>>>(
 }
 
 /// The next message of a stream.
-async fn receive(stream: &mut Streaming<StreamMessage>) -> StreamMessage {
+pub async fn receive(stream: &mut Streaming<StreamMessage>) -> StreamMessage {
     let next = crate::wire::within("a message", stream.message()).await;
     next.expect("the stream is open").expect("a message")
 }
 
 /// Says that a message failed.
-async fn nack(wire: &mut Wire, message: &StreamMessage, subscription: &str) {
+pub async fn nack(wire: &mut Wire, message: &StreamMessage, subscription: &str) {
     let request = NackRequest {
         request_id: message.request_id,
         msg_id: message.msg_id.clone(),
