@@ -3,9 +3,10 @@
 //! Each acknowledged message is a line on stdout; the summary goes to stderr. Flags are those of
 //! the product's earlier client tool, so that scripts go on working.
 
-use crate::compat::{Cluster, Message, Producer, ProducerSpec};
+use crate::compat::{Cluster, Message, Producer, ProducerSpec, SchemaTag};
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::schema::{Codec, SchemaArguments};
 use bytes::Bytes;
 use danube_core::TopicName;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -37,6 +38,8 @@ pub struct Arguments {
     topic: String,
     #[command(flatten)]
     content: Content,
+    #[command(flatten)]
+    schema: SchemaArguments,
     /// Attributes, such as `source:app-1,priority:high`
     #[arg(short, long, value_name = "KEY:VALUE,…", value_parser = parse_attributes)]
     attributes: Option<BTreeMap<String, String>>,
@@ -61,10 +64,10 @@ pub struct Arguments {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Content {
-    /// The text to publish
+    /// The text to publish; JSON where an Avro or Protobuf schema encodes it
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// The file to publish, as it is
+    /// The file to publish, as it is; where a schema encodes, each line of it is a message in JSON
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -88,30 +91,47 @@ fn parse_attributes(text: &str) -> Result<BTreeMap<String, String>, String> {
 /// Why a message was refused; [`Exit::Partial`] when others were acknowledged before.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let topic = TopicName::parse(&arguments.topic)?;
-    let payload = arguments.content.payload()?;
-    let message = Message {
-        payload,
-        attributes: arguments.attributes.unwrap_or_default(),
-        key: arguments.key,
-    };
+    let content = arguments.content.payload()?;
     let cluster = Cluster::connect(&arguments.service_addr).await?;
+    let codec = arguments.schema.resolve(&cluster).await?;
+    // All of it before the first is sent, so that a bad line leaves nothing behind.
+    let payloads = match codec.as_ref().filter(|codec| codec.encodes()) {
+        Some(codec) => encoded(codec, &content)?,
+        None => vec![content],
+    };
+    let bytes: usize = payloads.iter().map(Bytes::len).sum();
+    let messages: Vec<Message> = payloads
+        .into_iter()
+        .map(|payload| Message {
+            payload,
+            attributes: arguments.attributes.clone().unwrap_or_default(),
+            key: arguments.key.clone(),
+        })
+        .collect();
+    let total = arguments.count.saturating_mul(messages.len() as u64);
     let spec = ProducerSpec {
         name: arguments.producer_name,
         topic: topic.to_string(),
         partitions: arguments.partitions,
         reliable: arguments.reliable,
+        schema: codec.map(|codec| SchemaTag {
+            subject: codec.subject,
+            schema_id: codec.schema_id,
+            version: codec.version,
+        }),
     };
     let mut producer = Producer::create(&cluster, spec).await?;
 
     let started = Instant::now();
-    let bar = progress_bar(arguments.count);
+    let bar = progress_bar(total);
     let interval = Duration::from_millis(arguments.interval);
-    for sent in 0..arguments.count {
+    let rounds = (0..arguments.count).flat_map(|_| &messages);
+    for (sent, message) in (0..).zip(rounds) {
         if sent > 0 && !interval.is_zero() {
             tokio::time::sleep(interval).await;
         }
-        let published = publish(&mut producer, &message, &bar).await;
-        published.map_err(|failure| after(sent, arguments.count, failure))?;
+        let published = publish(&mut producer, message, &bar).await;
+        published.map_err(|failure| after(sent, total, failure))?;
     }
     bar.finish_and_clear();
     let partitions = match producer.partition_count() {
@@ -119,9 +139,12 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         count => format!(" ({count} partitions)"),
     };
     eprintln!(
-        "sent {} of {} each to {topic}{partitions} in {:.1?}",
-        plural(arguments.count, "message"),
-        plural(message.payload.len() as u64, "byte"),
+        "sent {} of {} to {topic}{partitions} in {:.1?}",
+        plural(total, "message"),
+        match messages.len() {
+            1 => format!("{} each", plural(bytes as u64, "byte")),
+            count => format!("{} each on average", plural((bytes / count.max(1)) as u64, "byte")),
+        },
         started.elapsed()
     );
     Ok(())
@@ -135,6 +158,29 @@ async fn publish(
     let sent = producer.send(message).await?;
     bar.inc(1);
     bar.suspend(|| output::line(format!("sent topic={} request={}", sent.topic, sent.request_id)))
+}
+
+/// Each line that is not empty, encoded.
+fn encoded(codec: &Codec, content: &[u8]) -> Result<Vec<Bytes>, Failure> {
+    let text = std::str::from_utf8(content)
+        .map_err(|_| Failure::usage("what is to be encoded is not UTF-8, so it is not JSON"))?;
+    // One document may also be written over many lines.
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+        let payload = codec.encode(text);
+        return payload.map(|one| vec![one]).map_err(|why| Failure::usage(format!("it {why}")));
+    }
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let payloads: Result<Vec<Bytes>, Failure> = lines
+        .map(|(number, line)| {
+            codec.encode(line).map_err(|why| {
+                Failure::usage(format!("line {number} {why}")).help("nothing was sent; mend it")
+            })
+        })
+        .collect();
+    match payloads?.as_slice() {
+        [] => Err(Failure::usage("there is no line to send")),
+        lines => Ok(lines.to_vec()),
+    }
 }
 
 /// Some were sent before this one failed, and a script wants to know.

@@ -13,6 +13,7 @@ mod caller;
 mod check;
 mod compatibility;
 mod compiled;
+mod decode;
 mod delete;
 mod gate;
 mod get;
@@ -34,6 +35,7 @@ pub(crate) use topic_config::{adopt, check_reference, describe};
 pub(crate) mod control {
     pub(crate) use super::check::whole as check;
     pub(crate) use super::compatibility::{describe, set_with_levels};
+    pub(crate) use super::decode::decode;
     pub(crate) use super::delete::subject as delete_subject;
     pub(crate) use super::history::list as history;
 }

@@ -9,6 +9,7 @@ use crate::compat::{Cluster, Consumer, ConsumerSpec, Received, SubscriptionType}
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::produce::plural;
+use crate::schema::Decoder;
 use crate::signals::Signals;
 use danube_core::{SubscriptionName, TopicName};
 use std::time::Duration;
@@ -52,6 +53,9 @@ pub struct Arguments {
     /// Do not acknowledge: all messages stay with the subscription
     #[arg(long)]
     no_ack: bool,
+    /// Print payloads as they are, also those that an Avro or Protobuf schema decodes
+    #[arg(long)]
+    no_decode: bool,
 }
 
 /// Receives until told to stop.
@@ -76,7 +80,8 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let consumer = Consumer::subscribe(&cluster, spec).await?;
     // From here on nothing is missed; README's tour waits for this line before it produces.
     eprintln!("subscribed to {topic} as `{subscription}`, waiting for messages");
-    let received = receive(consumer, &arguments).await?;
+    let decoder = (!arguments.no_decode).then(|| Decoder::new(&cluster));
+    let received = receive(consumer, decoder, &arguments).await?;
     eprintln!("received {} of {topic}", plural(received, "message"));
     Ok(())
 }
@@ -88,7 +93,11 @@ enum Next {
     Interrupted,
 }
 
-async fn receive(mut consumer: Consumer, arguments: &Arguments) -> Result<u64, Failure> {
+async fn receive(
+    mut consumer: Consumer,
+    mut decoder: Option<Decoder>,
+    arguments: &Arguments,
+) -> Result<u64, Failure> {
     let mut signals = Signals::listen()?;
     let silence_max = arguments.timeout.map(Duration::from_secs);
     let mut received = 0;
@@ -101,9 +110,13 @@ async fn receive(mut consumer: Consumer, arguments: &Arguments) -> Result<u64, F
                 break;
             }
         };
+        let decoded = match &mut decoder {
+            Some(decoder) => decoder.decode(&message.message).await,
+            None => None,
+        };
         output::line(match arguments.output {
-            Format::Text => print::text(&message.message),
-            Format::Json => print::json(&message.message).to_string(),
+            Format::Text => print::text(&message.message, decoded.as_ref()),
+            Format::Json => print::json(&message.message, decoded.as_ref()).to_string(),
         })?;
         received += 1;
         if !arguments.no_ack

@@ -2,13 +2,15 @@
 //!
 //! Law: a message is exactly one line, whatever its payload, and the JSON line loses nothing.
 
+use crate::schema::Decoded;
 use danube_ops::view::{self, base64, one_line};
 use danube_wire::proto::danube::StreamMessage;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// `offset=3 topic=/default/t key=k attributes=a:1,b:2 payload=hello`.
-pub fn text(message: &StreamMessage) -> String {
+/// A payload that its schema decodes is JSON.
+pub fn text(message: &StreamMessage, decoded: Option<&Decoded>) -> String {
     let (topic, offset) = position(message);
     let mut line = format!("offset={offset} topic={topic}");
     if let Some(key) = &message.routing_key {
@@ -20,6 +22,9 @@ pub fn text(message: &StreamMessage) -> String {
         let pairs = pairs.collect::<Vec<_>>().join(",");
         write!(line, " attributes={pairs}").expect("a String takes everything");
     }
+    if let Some(decoded) = decoded {
+        return format!("{line} payload.{}={}", decoded.kind, decoded.value);
+    }
     match std::str::from_utf8(&message.payload) {
         Ok(payload) => line + " payload=" + &one_line(payload),
         Err(_) => line + " payload.base64=" + &base64(&message.payload),
@@ -27,11 +32,18 @@ pub fn text(message: &StreamMessage) -> String {
 }
 
 /// The keys `topic`, `offset`, `key`, `attributes`, `publish_time`, `producer`, `payload` and
-/// `encoding`, which is `text` or `base64`.
-pub fn json(message: &StreamMessage) -> Value {
+/// `encoding`, which is `text` or `base64`, or the type of the schema that decoded it: then `payload`
+/// is no text but what it says. With a schema, `schema_id` and `schema_version` as well.
+pub fn json(message: &StreamMessage, decoded: Option<&Decoded>) -> Value {
     let (topic, offset) = position(message);
-    let (payload, encoding) = view::payload(&message.payload);
-    json!({
+    let (payload, encoding) = match decoded {
+        Some(decoded) => (decoded.value.clone(), decoded.kind.as_str()),
+        None => {
+            let (text, encoding) = view::payload(&message.payload);
+            (Value::String(text), encoding)
+        }
+    };
+    let mut document = json!({
         "topic": topic,
         "offset": offset,
         "key": message.routing_key,
@@ -40,7 +52,12 @@ pub fn json(message: &StreamMessage) -> Value {
         "producer": message.producer_name,
         "payload": payload,
         "encoding": encoding,
-    })
+    });
+    if let (Some(id), Value::Object(fields)) = (message.schema_id, &mut document) {
+        fields.insert("schema_id".into(), id.into());
+        fields.insert("schema_version".into(), message.schema_version.into());
+    }
+    document
 }
 
 fn position(message: &StreamMessage) -> (&str, u64) {
@@ -72,15 +89,25 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line() {
-        expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload=two\nlines é"#]].assert_eq(&text(&message(b"two\nlines \xc3\xa9")));
-        expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload.base64=/wA="#]].assert_eq(&text(&message(&[0xff, 0x00])));
+        expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload=two\nlines é"#]].assert_eq(&text(&message(b"two\nlines \xc3\xa9"), None));
+        expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload.base64=/wA="#]].assert_eq(&text(&message(&[0xff, 0x00]), None));
         let bare = StreamMessage { payload: "hi".into(), ..StreamMessage::default() };
-        expect!["offset=0 topic= payload=hi"].assert_eq(&text(&bare));
+        expect!["offset=0 topic= payload=hi"].assert_eq(&text(&bare, None));
     }
 
     #[test]
     fn json_loses_nothing() {
-        expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"text","key":"user-1","offset":7,"payload":"two\nlines","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(b"two\nlines")).to_string());
-        expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"base64","key":"user-1","offset":7,"payload":"/wA=","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(&[0xff, 0x00])).to_string());
+        expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"text","key":"user-1","offset":7,"payload":"two\nlines","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(b"two\nlines"), None).to_string());
+        expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"base64","key":"user-1","offset":7,"payload":"/wA=","producer":"p","publish_time":1700000000000,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&message(&[0xff, 0x00]), None).to_string());
+    }
+
+    #[test]
+    fn what_a_schema_decodes_is_shown_decoded() {
+        let decoded =
+            Decoded { kind: danube_schema::SchemaType::Avro, value: json!({"a": "x\ny"}) };
+        let tagged =
+            StreamMessage { schema_id: Some(3), schema_version: Some(2), ..message(b"\x06") };
+        expect![[r#"offset=7 topic=/default/t-part-0 key=user-1 attributes=a:1,b:x\ny payload.avro={"a":"x\ny"}"#]].assert_eq(&text(&tagged, Some(&decoded)));
+        expect![[r#"{"attributes":{"a":"1","b":"x\ny"},"encoding":"avro","key":"user-1","offset":7,"payload":{"a":"x\ny"},"producer":"p","publish_time":1700000000000,"schema_id":3,"schema_version":2,"topic":"/default/t-part-0"}"#]].assert_eq(&json(&tagged, Some(&decoded)).to_string());
     }
 }
