@@ -61,6 +61,8 @@ pub(crate) struct Schemas {
     subjects: Mutex<HashMap<SchemaId, Weak<SubjectGate>>>,
     running: Semaphore,
     waiting: Semaphore,
+    /// One at a time brings the gates up to the catalog, so that none falls back behind it.
+    refreshing: Mutex<()>,
 }
 
 impl Default for Schemas {
@@ -70,6 +72,7 @@ impl Default for Schemas {
             subjects: Mutex::default(),
             running: Semaphore::new(CHECKS_MAX),
             waiting: Semaphore::new(CHECKS_WAITING_MAX),
+            refreshing: Mutex::default(),
         }
     }
 }
@@ -114,6 +117,7 @@ impl Schemas {
 
 /// Brings the gates of all loaded topics up to the catalog.
 pub(crate) fn refresh(context: &Context) {
+    let _alone = context.schemas.refreshing.lock();
     let view = context.meta.view();
     for handle in context.topics.loaded() {
         if let Some((_, topic)) = view.topic_by_id(handle.identity().id) {

@@ -15,4 +15,5 @@ mod poison;
 mod reconnect;
 mod reliable;
 mod restart;
+mod schemas;
 mod wire;
