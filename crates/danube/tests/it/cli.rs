@@ -35,6 +35,7 @@ fn help_of_all() {
               produce  Publish messages to a topic
               consume  Receive messages of a topic and print them
               ctl      Create, describe and change topics, namespaces and metadata
+              doctor   Explain the files of a stopped data directory, find damage and repair it
               bench    Measure a broker
               version  Print the version
               help     Print this message or the help of the given subcommand(s)
@@ -86,8 +87,17 @@ fn help_of_produce() {
                                               [default: test_producer]
               -t, --topic <TOPIC>             The topic, made if it does not exist [default:
                                               /default/test_topic]
-              -m, --message <TEXT>            The text to publish
-              -f, --file <FILE>               The file to publish, as it is
+              -m, --message <TEXT>            The text to publish; JSON where an Avro or Protobuf schema encodes
+                                              it
+              -f, --file <FILE>               The file to publish, as it is; where a schema encodes, each line
+                                              of it is a message in JSON
+                  --schema-subject <SUBJECT>  The schema subject that messages follow; JSON is encoded by an
+                                              Avro or Protobuf schema
+                  --schema-version <N>        Follow this version [default: the latest]
+                  --schema-min-version <N>    Follow the latest version, which must be at least this one
+                  --schema-file <FILE>        Register this definition first, and follow it
+                  --schema-type <TYPE>        The type of that definition: avro, json_schema, protobuf, string,
+                                              number or bytes
               -a, --attributes <KEY:VALUE,…>  Attributes, such as `source:app-1,priority:high`
                   --key <KEY>                 The routing key: messages of one key stay together and in order
               -p, --partitions <N>            How many partitions to publish to [default: those of the topic]
@@ -160,6 +170,9 @@ fn help_of_consume() {
                   --no-ack
                       Do not acknowledge: all messages stay with the subscription
 
+                  --no-decode
+                      Print payloads as they are, also those that an Avro or Protobuf schema decodes
+
               -h, --help
                       Print help (see a summary with '-h')"#]],
     );
@@ -177,6 +190,7 @@ fn help_of_ctl() {
             Commands:
               topics      Topics and their subscriptions
               namespaces  Namespaces, which topics live in
+              schemas     Schemas: subjects, their versions, and what they promise
               metadata    The documents the broker keeps about all of it
               help        Print this message or the help of the given subcommand(s)
 
@@ -207,24 +221,30 @@ fn help_of_ctl() {
             Usage: danube ctl topics [OPTIONS] <COMMAND>
 
             Commands:
-              create               Create a topic, or all partitions of one
-              describe             Print what a topic is, and where its subscriptions stand
-              list                 Print the topics of all namespaces, or of one
-              delete               Delete a topic with all its messages and subscriptions
-              subscriptions        Print the names of a topic's subscriptions
-              unsubscribe          Delete a subscription; its consumers are sent away
-              get-failure-policy   Print what a subscription does with failures
-              set-failure-policy   Change what a subscription does with failures; what is not given stays
-              get-dispatch-config  Print how many messages of a subscription may be delivered and not
-                                   acknowledged
-              set-dispatch-config  Set how many messages of a subscription may be delivered and not acknowledged
-              peek                 Print messages of a topic without receiving them; nothing is left behind
-              seek                 Put a subscription's cursor; what was delivered before and is not
-                                   acknowledged is void
-              replay-dlq           Publish dead letters again, to where they came from; run again, it goes on
-                                   where it was
-              why                  Print why a subscription does not move
-              help                 Print this message or the help of the given subcommand(s)
+              create                 Create a topic, or all partitions of one
+              describe               Print what a topic is, and where its subscriptions stand
+              list                   Print the topics of all namespaces, or of one
+              delete                 Delete a topic with all its messages and subscriptions
+              subscriptions          Print the names of a topic's subscriptions
+              unsubscribe            Delete a subscription; its consumers are sent away
+              get-failure-policy     Print what a subscription does with failures
+              set-failure-policy     Change what a subscription does with failures; what is not given stays
+              get-dispatch-config    Print how many messages of a subscription may be delivered and not
+                                     acknowledged
+              set-dispatch-config    Set how many messages of a subscription may be delivered and not
+                                     acknowledged
+              peek                   Print messages of a topic without receiving them; nothing is left behind
+              seek                   Put a subscription's cursor; what was delivered before and is not
+                                     acknowledged is void
+              replay-dlq             Publish dead letters again, to where they came from; run again, it goes on
+                                     where it was
+              why                    Print why a subscription does not move
+              configure-schema       Set the schema subject of a topic and what becomes of messages that do not
+                                     fit
+              set-validation-policy  Set what becomes of messages that do not fit the topic's schema; the
+                                     subject stays
+              get-schema-config      Print the schema subject of a topic and how it validates
+              help                   Print this message or the help of the given subcommand(s)
 
             Options:
                   --endpoint <URL>
@@ -380,6 +400,7 @@ fn help_of_bench() {
               consume  Fill a subscription, then measure how fast it is received and acknowledged
               e2e      Publish and receive at the same time, and measure from one end to the other
               echo     Measure a bare gRPC echo with the same messages, for comparison
+              log      Measure the log engine without a network, against the disk's own limits
               help     Print this message or the help of the given subcommand(s)
 
             Options:
@@ -448,6 +469,9 @@ fn help_of_bench() {
 
                   --compare-echo
                       Measure a bare gRPC echo first, with the same load, and print the ratio
+
+                  --compare-schema
+                      Publish to two topics by turns, one of which enforces a schema, and print the ratio
 
               -h, --help
                       Print help (see a summary with '-h')"#]],

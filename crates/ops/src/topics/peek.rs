@@ -203,7 +203,8 @@ mod tests {
             TOPIC       OFFSET  PUBLISHED                 KEY   SIZE  ATTRIBUTES  ENCODING  PAYLOAD
             /default/t  0       2026-11-30T12:00:00.250Z  -     9     a=1         text      two\nlines
             /default/t  1       2026-11-30T12:00:00.250Z  k\n1  2     a=1         base64    /wA=
-            /default/t  2       2026-11-30T12:00:00.250Z  k\n1  180   a=1         text      éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé…"#]]
+            /default/t  2       2026-11-30T12:00:00.250Z  k\n1  180   a=1         text      éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé…
+            /default/t  9       2026-11-30T12:00:00.250Z  k\n1  1     a=1         avro      {"a":1}"#]]
         .assert_eq(&messages.text());
         assert_eq!(
             messages.notes(),
