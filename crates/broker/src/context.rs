@@ -7,6 +7,7 @@ use crate::broker::Addresses;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::options::BrokerOptions;
+use crate::schema::Schemas;
 use crate::topics::Topics;
 use danube_core::Incarnation;
 use danube_meta::Meta;
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub(crate) incarnation: Incarnation,
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
+    pub(crate) schemas: Schemas,
     /// One permit per byte of a publish on its way.
     pub(crate) publish_memory: Arc<Semaphore>,
     /// Cancelled when the broker begins to stop: streams end by themselves then.
@@ -63,6 +65,7 @@ impl Context {
             incarnation,
             topics: Topics::default(),
             replays: Replays::default(),
+            schemas: Schemas::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
             stopping: CancellationToken::new(),
             bound: OnceLock::new(),

@@ -68,10 +68,13 @@ impl Args for Arguments {
 ///
 /// # Errors
 /// What the broker said, or that it cannot be reached;
-/// [`Exit::Partial`](crate::failure::Exit::Partial) when some of it was done, which is printed.
+/// [`Exit::Partial`](crate::failure::Exit::Partial) when some of it was done, which is printed;
+/// [`Exit::Refused`](crate::failure::Exit::Refused) when the answer that is printed is a no.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let session = Session::new(arguments.common.endpoint);
-    let Reply { data, text, notes, partial } = arguments.call.run(&session).await?;
+    // The brokers' histories say who changed what.
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let session = Session::new(arguments.common.endpoint).acting_as(&user.unwrap_or_default());
+    let Reply { data, text, notes, partial, refused } = arguments.call.run(&session).await?;
     match arguments.common.output {
         Format::Table if text.is_empty() => {}
         Format::Table => output::line(text)?,
@@ -80,5 +83,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     for note in notes {
         eprintln!("note: {note}");
     }
-    partial.map_or(Ok(()), |what| Err(Failure::partial(what)))
+    match (refused, partial) {
+        (Some(why), _) => Err(Failure::refused(why)),
+        (None, Some(what)) => Err(Failure::partial(what)),
+        (None, None) => Ok(()),
+    }
 }

@@ -17,6 +17,7 @@ mod doctor;
 mod failure;
 mod output;
 mod produce;
+mod schema;
 mod signals;
 mod start;
 mod wire;

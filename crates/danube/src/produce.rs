@@ -3,12 +3,14 @@
 //! Each acknowledged message is a line on stdout; the summary goes to stderr. Flags are those of
 //! the product's earlier client tool, so that scripts go on working.
 
-use crate::compat::{self, Cluster, ProducerSpec};
+use crate::compat::{self, Cluster, ProducerSpec, SchemaTag};
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::schema::{Codec, SchemaArguments};
 use crate::wire::{self, Wire};
 use bytes::Bytes;
 use danube_core::TopicName;
+use danube_sdk::SchemaChoice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -38,6 +40,8 @@ pub struct Arguments {
     topic: String,
     #[command(flatten)]
     content: Content,
+    #[command(flatten)]
+    schema: SchemaArguments,
     /// Attributes, such as `source:app-1,priority:high`
     #[arg(short, long, value_name = "KEY:VALUE,…", value_parser = parse_attributes)]
     attributes: Option<BTreeMap<String, String>>,
@@ -65,10 +69,10 @@ pub struct Arguments {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Content {
-    /// The text to publish
+    /// The text to publish; JSON where an Avro or Protobuf schema encodes it
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// The file to publish, as it is
+    /// The file to publish, as it is; where a schema encodes, each line of it is a message in JSON
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -92,25 +96,49 @@ fn parse_attributes(text: &str) -> Result<BTreeMap<String, String>, String> {
 /// Why a message was refused; [`Exit::Partial`] when others were acknowledged before.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let topic = TopicName::parse(&arguments.topic)?;
-    let content = compat::Message {
-        payload: arguments.content.payload()?,
-        attributes: arguments.attributes.clone().unwrap_or_default(),
-        key: arguments.key.clone(),
+    let content = arguments.content.payload()?;
+    let codec = match arguments.schema.is_given() {
+        true => {
+            let cluster = Cluster::connect(&arguments.service_addr).await?;
+            arguments.schema.resolve(&cluster).await?
+        }
+        false => None,
     };
-    let mut publisher = Publisher::open(&arguments, &topic).await?;
+    // All of it before the first is sent, so that a bad line leaves nothing behind.
+    let payloads = match codec.as_ref().filter(|codec| codec.encodes()) {
+        Some(codec) => encoded(codec, &content)?,
+        None => vec![content],
+    };
+    let bytes: usize = payloads.iter().map(Bytes::len).sum();
+    let messages: Vec<compat::Message> = payloads
+        .into_iter()
+        .map(|payload| compat::Message {
+            payload,
+            attributes: arguments.attributes.clone().unwrap_or_default(),
+            key: arguments.key.clone(),
+        })
+        .collect();
+    let total = arguments.count.saturating_mul(messages.len() as u64);
+    let schema = codec.map(|codec| SchemaTag {
+        subject: codec.subject,
+        schema_id: codec.schema_id,
+        version: codec.version,
+    });
+    let mut publisher = Publisher::open(&arguments, &topic, schema).await?;
 
     let started = Instant::now();
-    let bar = progress_bar(arguments.count);
+    let bar = progress_bar(total);
     let interval = Duration::from_millis(arguments.interval);
-    for sent in 0..arguments.count {
+    let rounds = (0..arguments.count).flat_map(|_| &messages);
+    for (sent, message) in (0..).zip(rounds) {
         if sent > 0 && !interval.is_zero() {
             tokio::time::sleep(interval).await;
         }
-        let published = publisher.send(&content).await.and_then(|line| {
+        let published = publisher.send(message).await.and_then(|line| {
             bar.inc(1);
             bar.suspend(|| output::line(line))
         });
-        published.map_err(|failure| after(sent, arguments.count, failure))?;
+        published.map_err(|failure| after(sent, total, failure))?;
     }
     bar.finish_and_clear();
     let partitions = match publisher.partition_count() {
@@ -118,9 +146,12 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         count => format!(" ({count} partitions)"),
     };
     eprintln!(
-        "sent {} of {} each to {topic}{partitions} in {:.1?}",
-        plural(arguments.count, "message"),
-        plural(content.payload.len() as u64, "byte"),
+        "sent {} of {} to {topic}{partitions} in {:.1?}",
+        plural(total, "message"),
+        match messages.len() {
+            1 => format!("{} each", plural(bytes as u64, "byte")),
+            count => format!("{} each on average", plural((bytes / count.max(1)) as u64, "byte")),
+        },
         started.elapsed()
     );
     publisher.close().await
@@ -133,7 +164,11 @@ enum Publisher {
 }
 
 impl Publisher {
-    async fn open(arguments: &Arguments, topic: &TopicName) -> Result<Publisher, Failure> {
+    async fn open(
+        arguments: &Arguments,
+        topic: &TopicName,
+        schema: Option<SchemaTag>,
+    ) -> Result<Publisher, Failure> {
         if arguments.wire == Wire::Compatible {
             let cluster = Cluster::connect(&arguments.service_addr).await?;
             let spec = ProducerSpec {
@@ -141,6 +176,7 @@ impl Publisher {
                 topic: topic.to_string(),
                 partitions: arguments.partitions,
                 reliable: arguments.reliable,
+                schema,
             };
             return Ok(Publisher::Compatible(compat::Producer::create(&cluster, spec).await?));
         }
@@ -154,6 +190,10 @@ impl Publisher {
         };
         let builder = match arguments.partitions {
             Some(count) => builder.partitions(count),
+            None => builder,
+        };
+        let builder = match schema {
+            Some(tag) => builder.schema(SchemaChoice::version(tag.subject, tag.version)),
             None => builder,
         };
         let producer = builder.open().await.map_err(failed)?;
@@ -200,6 +240,29 @@ impl Publisher {
                 .map_err(|error| wire::failure("the producer cannot be closed", &error)),
             Publisher::Compatible(_) => Ok(()),
         }
+    }
+}
+
+/// Each line that is not empty, encoded.
+fn encoded(codec: &Codec, content: &[u8]) -> Result<Vec<Bytes>, Failure> {
+    let text = std::str::from_utf8(content)
+        .map_err(|_| Failure::usage("what is to be encoded is not UTF-8, so it is not JSON"))?;
+    // One document may also be written over many lines.
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+        let payload = codec.encode(text);
+        return payload.map(|one| vec![one]).map_err(|why| Failure::usage(format!("it {why}")));
+    }
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let payloads: Result<Vec<Bytes>, Failure> = lines
+        .map(|(number, line)| {
+            codec.encode(line).map_err(|why| {
+                Failure::usage(format!("line {number} {why}")).help("nothing was sent; mend it")
+            })
+        })
+        .collect();
+    match payloads?.as_slice() {
+        [] => Err(Failure::usage("there is no line to send")),
+        lines => Ok(lines.to_vec()),
     }
 }
 

@@ -15,6 +15,7 @@ mod list;
 pub mod metadata;
 pub mod namespaces;
 mod operation;
+pub mod schemas;
 mod session;
 pub mod topics;
 pub mod view;

@@ -1,13 +1,14 @@
 //! The list of all operations, and the command line that follows from it.
 
 use crate::operation::{Call, Op};
-use crate::{metadata, namespaces, topics};
+use crate::{metadata, namespaces, schemas, topics};
 use clap::{ArgMatches, Command};
 
 /// The things that operations are about, each with a line of help.
 pub const NOUNS: &[(&str, &str)] = &[
     ("topics", "Topics and their subscriptions"),
     ("namespaces", "Namespaces, which topics live in"),
+    ("schemas", "Schemas: subjects, their versions, and what they promise"),
     ("metadata", "The documents the broker keeps about all of it"),
 ];
 
@@ -27,6 +28,18 @@ pub static OPS: &[Op] = &[
     Op::of::<topics::Seek>(),
     Op::of::<topics::ReplayDlq>(),
     Op::of::<topics::Why>(),
+    Op::of::<topics::ConfigureSchema>(),
+    Op::of::<topics::SetValidationPolicy>(),
+    Op::of::<topics::GetSchemaConfig>(),
+    Op::of::<schemas::Register>(),
+    Op::of::<schemas::Get>(),
+    Op::of::<schemas::Versions>(),
+    Op::of::<schemas::Check>(),
+    Op::of::<schemas::GetCompatibility>(),
+    Op::of::<schemas::SetCompatibility>(),
+    Op::of::<schemas::Delete>(),
+    Op::of::<schemas::ListSubjects>(),
+    Op::of::<schemas::History>(),
     Op::of::<namespaces::Create>(),
     Op::of::<namespaces::Delete>(),
     Op::of::<namespaces::List>(),
@@ -130,6 +143,7 @@ mod tests {
                 ("topics", "unsubscribe"),
                 ("topics", "seek"),
                 ("topics", "replay-dlq"),
+                ("schemas", "delete"),
                 ("namespaces", "delete"),
             ]
         );

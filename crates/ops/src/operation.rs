@@ -24,6 +24,8 @@ pub enum Permission {
     ManageTopic,
     /// Make and remove namespaces.
     ManageNamespace,
+    /// Register schemas, and say how topics validate.
+    ManageSchema,
     /// See everything the brokers keep.
     ManageCluster,
 }
@@ -80,6 +82,11 @@ pub trait Output: Serialize + Send {
     fn partial(&self) -> Option<String> {
         None
     }
+
+    /// Why the answer is no, where somebody asked whether something may be.
+    fn refused(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The result of an operation of any type.
@@ -93,12 +100,20 @@ pub struct Reply {
     pub notes: Vec<String>,
     /// What was not done, where the rest was.
     pub partial: Option<String>,
+    /// Why the answer is no.
+    pub refused: Option<String>,
 }
 
 impl Reply {
     fn of(output: &impl Output) -> Reply {
         let data = serde_json::to_value(output).expect("plain data with text keys is JSON");
-        Reply { data, text: output.text(), notes: output.notes(), partial: output.partial() }
+        Reply {
+            data,
+            text: output.text(),
+            notes: output.notes(),
+            partial: output.partial(),
+            refused: output.refused(),
+        }
     }
 }
 

@@ -34,6 +34,7 @@ const TABLE: &[Row] = &[
             "jsonschema-regex",
             "miniz_oxide",
             "prost",
+            "prost-reflect",
             "prost-types",
             "protox",
             "regex",

@@ -70,6 +70,16 @@ pub(super) async fn with_intent(
 
 /// Proposes the topic; answers everything that was made.
 async fn create(context: &Context, change: CreateTopic) -> Result<Vec<String>, Fault> {
+    if let Some(subject) = change.schema_subject.as_deref()
+        && context.meta.view().subject(subject).is_none()
+    {
+        return Err(Fault::not_found(format!(
+            "topic `{}` cannot be created: schema subject `{}` not found; register a version of it \
+             first",
+            change.name,
+            subject.escape_debug()
+        )));
+    }
     let outcome = context.meta.propose(Change::CreateTopic(change), Clock::wall()).await?;
     let Outcome::TopicCreated { created, dead_letter } = outcome else { return Ok(Vec::new()) };
     let made: Vec<String> =

@@ -21,7 +21,8 @@ mod unload_topic;
 pub(crate) use replay_dead_letters::Replays;
 
 use crate::context::Context;
-use crate::rpc::unary;
+use crate::rpc::{attributed, unary};
+use crate::schema;
 use danube_core::{Fault, FaultKind, NamespaceName, TopicName};
 use danube_wire::proto::control::control_server::Control;
 use danube_wire::proto::danube_admin::broker_admin_server::BrokerAdmin;
@@ -100,10 +101,15 @@ impl Control for Admin {
     unary!("Control", seek_subscription, seek_subscription::call, control::SeekSubscriptionRequest => control::SeekSubscriptionResponse);
     unary!("Control", explain_failure_policy, failure_policy::explain, control::ExplainFailurePolicyRequest => control::ExplainFailurePolicyResponse);
     unary!("Control", replay_dead_letters, replay_dead_letters::call, control::ReplayDeadLettersRequest => control::ReplayDeadLettersResponse);
+    unary!("Control", check_schema, schema::control::check, control::CheckSchemaRequest => control::CheckSchemaResponse);
+    unary!("Control", describe_subject, schema::control::describe, control::DescribeSubjectRequest => control::DescribeSubjectResponse);
+    attributed!("Control", set_compatibility, schema::control::set_with_levels, control::SetCompatibilityRequest => control::SetCompatibilityResponse);
+    attributed!("Control", delete_subject, schema::control::delete_subject, control::DeleteSubjectRequest => control::DeleteSubjectResponse);
+    unary!("Control", list_schema_history, schema::control::history, control::ListSchemaHistoryRequest => control::ListSchemaHistoryResponse);
 }
 
 /// The topic, or the partitions of it, that `name` stands for.
-fn partitions(context: &Context, name: &TopicName) -> Result<Vec<TopicName>, Fault> {
+pub(crate) fn partitions(context: &Context, name: &TopicName) -> Result<Vec<TopicName>, Fault> {
     let partitions = context.meta.view().partitions(name);
     if partitions.is_empty() {
         return Err(Fault::not_found(format!(

@@ -5,6 +5,7 @@
 //! echoes the request id, which is what the clients return to their callers.
 
 use crate::context::Context;
+use crate::schema::Tagged;
 use danube_core::{Fault, FaultKind, ProducerId, TopicName};
 use danube_wire::limit::check_message_len;
 use danube_wire::proto::danube as proto;
@@ -30,6 +31,12 @@ pub(super) async fn call(
              create the producer again"
         )));
     }
+    let tagged = Tagged {
+        schema_id: request.schema_id,
+        schema_version: request.schema_version,
+        payload: &request.payload,
+    };
+    handle.gate().check(context, tagged)?;
     let request_id = request.request_id;
     let record = record::encode(producer, &request);
     handle.publish(context, producer, name, record).await?;

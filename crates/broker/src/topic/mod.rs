@@ -31,6 +31,7 @@ pub use stream::ConsumerStream;
 pub(crate) use stream::{QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
+use crate::schema::TopicGate;
 use bytes::Bytes;
 use danube_core::name::ProducerName;
 use danube_core::{
@@ -67,6 +68,7 @@ impl TopicIdentity {
 #[derive(Clone)]
 pub(crate) struct TopicHandle {
     identity: Arc<TopicIdentity>,
+    gate: Arc<TopicGate>,
     mailbox: mpsc::Sender<Message>,
 }
 
@@ -87,11 +89,17 @@ impl TopicHandle {
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
         let actor = actor::TopicActor::load(context, &identity, topic, requests);
         tokio::spawn(actor.run());
-        TopicHandle { identity, mailbox }
+        let gate = Arc::new(TopicGate::new(context, name));
+        TopicHandle { identity, gate, mailbox }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
         &self.identity
+    }
+
+    /// What a message has to pass before it is published.
+    pub(crate) fn gate(&self) -> &TopicGate {
+        &self.gate
     }
 
     fn stopped(&self) -> Fault {

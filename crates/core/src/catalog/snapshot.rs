@@ -5,11 +5,12 @@
 //! Law: what was encoded decodes to an equal catalog, and bytes that are not a catalog give an
 //! error that says why, never a catalog that is half of one.
 
-use super::{Catalog, Map, Namespace, Topic, too_new};
+use super::{Catalog, Map, Namespace, Subject, Topic, too_new};
 use crate::change::LEVEL;
 use crate::fault::Fault;
-use crate::ids::{Incarnation, TopicId};
+use crate::ids::{Incarnation, SchemaId, TopicId};
 use crate::name::{NamespaceName, TopicName};
+use crate::schema::SubjectName;
 use serde::{Deserialize, Serialize};
 
 /// The stored form; `docs/formats/catalog.md` describes it.
@@ -22,6 +23,25 @@ struct Snapshot {
     namespaces: Map<NamespaceName, Namespace>,
     partitioned: Map<TopicName, u32>,
     topics: Map<TopicName, Topic>,
+    // Left out while there are none, so that a catalog which needs no level 3 does not claim it.
+    #[serde(default = "first_schema", skip_serializing_if = "is_first_schema")]
+    next_schema: SchemaId,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    subjects: Map<SubjectName, Subject>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    schema_changes: u64,
+}
+
+fn first_schema() -> SchemaId {
+    SchemaId(1)
+}
+
+fn is_first_schema(id: &SchemaId) -> bool {
+    *id == first_schema()
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[derive(Deserialize)]
@@ -39,6 +59,9 @@ impl Catalog {
             namespaces: self.namespaces.clone(),
             partitioned: self.partitioned.clone(),
             topics: self.topics.clone(),
+            next_schema: self.next_schema,
+            subjects: self.subjects.clone(),
+            schema_changes: self.schema_changes,
         };
         serde_json::to_vec(&snapshot).expect("plain data with text keys is JSON")
     }
@@ -67,6 +90,23 @@ impl Catalog {
             }
             names.insert_mut(topic.id, name.clone());
         }
+        let mut schema_names = Map::new_sync();
+        let mut definitions_len = 0_u64;
+        for (name, subject) in read.subjects.iter() {
+            if subject.id >= read.next_schema {
+                return Err(damaged(format!("subject `{name}` has the unused id {}", subject.id)));
+            }
+            if let Some(other) = schema_names.get(&subject.id) {
+                let id = subject.id;
+                return Err(damaged(format!("subjects `{other}` and `{name}` share id {id}")));
+            }
+            if subject.versions.keys().any(|version| *version >= subject.next_version) {
+                return Err(damaged(format!("subject `{name}` has an unused version")));
+            }
+            schema_names.insert_mut(subject.id, name.clone());
+            let lens = subject.versions.values().map(|version| version.definition.len() as u64);
+            definitions_len = definitions_len.saturating_add(lens.sum());
+        }
         Ok(Catalog {
             level: read.level,
             next_topic: read.next_topic,
@@ -75,6 +115,11 @@ impl Catalog {
             partitioned: read.partitioned,
             topics: read.topics,
             names,
+            next_schema: read.next_schema,
+            subjects: read.subjects,
+            schema_names,
+            definitions_len,
+            schema_changes: read.schema_changes,
         })
     }
 }

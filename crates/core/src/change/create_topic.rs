@@ -1,7 +1,7 @@
 //! Makes a topic: plain, partitioned, or one partition at the wish of a producer.
 
 use super::{Outcome, Stamp, TopicRef};
-use crate::catalog::{Catalog, SYSTEM_NAMESPACE, Topic};
+use crate::catalog::{Catalog, SYSTEM_NAMESPACE, SchemaConfig, Topic};
 use crate::fault::Fault;
 use crate::ids::WallMs;
 use crate::intent::{Delivery, Intent, StreamSettings, WalSyncMode};
@@ -13,6 +13,7 @@ pub(super) const OUTCOMES: &[&str] = &[
     "created plain",
     "created with partitions",
     "created one partition",
+    "created one partition, with the schema of the others",
     "created with dead letters",
     "created, keeping the dead letters",
     "created as dead letters of its source",
@@ -84,6 +85,7 @@ impl CreateTopic {
         self.check_partition(catalog)?;
         self.check_free(catalog)?;
         let settings = self.settings(catalog);
+        let sibling = self.configured_sibling(catalog);
         let names = match self.partitions {
             None => vec![self.name.clone()],
             Some(count) => {
@@ -97,7 +99,11 @@ impl CreateTopic {
         for name in names {
             let (settings, subject) = (settings.clone(), self.schema_subject.clone());
             created.push(catalog.insert_topic(&name, |id| {
-                Topic::new(id, stamp.at, self.delivery, settings, subject)
+                let mut topic = Topic::new(id, stamp.at, self.delivery, settings, subject);
+                if let Some(config) = sibling.clone() {
+                    topic.set_schema_config(config, stamp.at, "its partitions");
+                }
+                topic
             })?);
         }
         let dead_letter = match &settings {
@@ -196,6 +202,15 @@ impl CreateTopic {
         } else {
             exists(format!("exists, with {count} partitions; it cannot also be a plain topic"))
         })
+    }
+
+    /// A partition that its producer makes gets subject and validation of those that are there. No
+    /// topic has a history of that before level 3, so older logs are applied as ever.
+    fn configured_sibling(&self, catalog: &Catalog) -> Option<SchemaConfig> {
+        let (base, _) = self.name.partition()?;
+        let first = catalog.partitions(&base).into_iter().next()?;
+        let topic = catalog.topic(&first).filter(|topic| !topic.schema.history.is_empty())?;
+        Some(topic.schema_config())
     }
 
     fn settings(&self, catalog: &Catalog) -> Option<StreamSettings> {

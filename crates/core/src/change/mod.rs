@@ -9,37 +9,49 @@
 //! nothing but itself, its stamp and the catalog, and one that this version cannot read is never
 //! skipped: it is an error that says which level it needs.
 
+mod adopt_schema_subject;
 mod attach_consumer;
+mod configure_topic_schema;
 mod create_namespace;
 mod create_topic;
 mod delete_namespace;
+mod delete_schema;
 mod delete_subscription;
 mod delete_topic;
+mod register_schema;
+mod set_compatibility;
 mod set_dispatch_config;
 mod set_failure_policy;
+mod set_validation_policy;
 mod start_incarnation;
 #[cfg(test)]
 mod tests;
 
+pub use adopt_schema_subject::{AdoptSchemaSubject, other_subject};
 pub use attach_consumer::{AttachConsumer, KEY_FILTER_LEN_MAX, KEY_FILTERS_MAX};
+pub use configure_topic_schema::ConfigureTopicSchema;
 pub use create_namespace::CreateNamespace;
 pub use create_topic::{CreateTopic, PARTITIONS_MAX, SCHEMA_SUBJECT_LEN_MAX};
 pub use delete_namespace::DeleteNamespace;
+pub use delete_schema::DeleteSchema;
 pub use delete_subscription::DeleteSubscription;
 pub use delete_topic::DeleteTopic;
+pub use register_schema::{DESCRIPTION_LEN_MAX, LABEL_LEN_MAX, RegisterSchema, TAGS_MAX};
+pub use set_compatibility::SetCompatibility;
 pub use set_dispatch_config::{SetDispatchConfig, UNACKED_MESSAGES_MAX};
 pub use set_failure_policy::SetFailurePolicy;
+pub use set_validation_policy::SetValidationPolicy;
 pub use start_incarnation::StartIncarnation;
 
-use crate::catalog::{Catalog, too_new};
+use crate::catalog::{Catalog, Promise, too_new};
 use crate::fault::Fault;
-use crate::ids::{Incarnation, SubscriptionId, TopicId, WallMs};
+use crate::ids::{Incarnation, SchemaId, SubscriptionId, TopicId, WallMs};
 use crate::name::TopicName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The highest format level that this version can apply.
-pub const LEVEL: u32 = 2;
+pub const LEVEL: u32 = 3;
 
 /// What the proposer stamped on a command, so that nobody reads a clock while applying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +129,18 @@ pub enum Change {
     SetDispatchConfig(SetDispatchConfig),
     /// Numbers the start of a process.
     StartIncarnation(StartIncarnation),
+    /// Adds a version to a schema subject. Level 3.
+    RegisterSchema(RegisterSchema),
+    /// Removes a version of a schema subject, or all. Level 3.
+    DeleteSchema(DeleteSchema),
+    /// Says what a schema subject promises about its versions. Level 3.
+    SetCompatibility(SetCompatibility),
+    /// Says which subject a topic has and how it validates. Level 3.
+    ConfigureTopicSchema(ConfigureTopicSchema),
+    /// Says how a topic validates. Level 3.
+    SetValidationPolicy(SetValidationPolicy),
+    /// Gives a topic the subject of its first producer. Level 3.
+    AdoptSchemaSubject(AdoptSchemaSubject),
 }
 
 impl Change {
@@ -132,6 +156,12 @@ impl Change {
             | Change::SetFailurePolicy(_)
             | Change::StartIncarnation(_) => 1,
             Change::SetDispatchConfig(_) => 2,
+            Change::RegisterSchema(_)
+            | Change::DeleteSchema(_)
+            | Change::SetCompatibility(_)
+            | Change::ConfigureTopicSchema(_)
+            | Change::SetValidationPolicy(_)
+            | Change::AdoptSchemaSubject(_) => 3,
         }
     }
 
@@ -147,6 +177,12 @@ impl Change {
             Change::SetFailurePolicy(_) => set_failure_policy::OUTCOMES,
             Change::SetDispatchConfig(_) => set_dispatch_config::OUTCOMES,
             Change::StartIncarnation(_) => start_incarnation::OUTCOMES,
+            Change::RegisterSchema(_) => register_schema::OUTCOMES,
+            Change::DeleteSchema(_) => delete_schema::OUTCOMES,
+            Change::SetCompatibility(_) => set_compatibility::OUTCOMES,
+            Change::ConfigureTopicSchema(_) => configure_topic_schema::OUTCOMES,
+            Change::SetValidationPolicy(_) => set_validation_policy::OUTCOMES,
+            Change::AdoptSchemaSubject(_) => adopt_schema_subject::OUTCOMES,
         }
     }
 
@@ -163,6 +199,12 @@ impl Change {
             Change::SetFailurePolicy(change) => change.apply(catalog, stamp),
             Change::SetDispatchConfig(change) => change.apply(catalog, stamp),
             Change::StartIncarnation(change) => change.apply(catalog, stamp),
+            Change::RegisterSchema(change) => change.apply(catalog, stamp),
+            Change::DeleteSchema(change) => change.apply(catalog, stamp),
+            Change::SetCompatibility(change) => change.apply(catalog, stamp),
+            Change::ConfigureTopicSchema(change) => change.apply(catalog, stamp),
+            Change::SetValidationPolicy(change) => change.apply(catalog, stamp),
+            Change::AdoptSchemaSubject(change) => change.apply(catalog, stamp),
         }
     }
 }
@@ -186,7 +228,13 @@ change_from!(
     DeleteSubscription,
     SetFailurePolicy,
     SetDispatchConfig,
-    StartIncarnation
+    StartIncarnation,
+    RegisterSchema,
+    DeleteSchema,
+    SetCompatibility,
+    ConfigureTopicSchema,
+    SetValidationPolicy,
+    AdoptSchemaSubject
 );
 
 /// A topic or topic partition by name and number.
@@ -246,6 +294,30 @@ pub enum Outcome {
     IncarnationStarted {
         /// The number.
         incarnation: Incarnation,
+    },
+    /// The definition is a version of its subject.
+    SchemaRegistered {
+        /// The subject's number.
+        id: SchemaId,
+        /// The version.
+        version: u32,
+        /// Whether it was not there before.
+        is_new: bool,
+    },
+    /// These versions are gone.
+    SchemaDeleted {
+        /// Their numbers.
+        versions: Vec<u32>,
+    },
+    /// The subject promises this.
+    CompatibilitySet {
+        /// Mode and levels.
+        promise: Promise,
+    },
+    /// The topic, or these partitions of it, have the subject and the policy.
+    TopicSchemaSet {
+        /// In order.
+        topics: Vec<TopicRef>,
     },
 }
 

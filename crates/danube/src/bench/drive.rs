@@ -60,6 +60,12 @@ impl Lane {
         }
     }
 
+    /// Has every message carry this schema id and version.
+    pub fn tag(&mut self, schema_id: u64, version: u32) {
+        self.message.schema_id = Some(schema_id);
+        self.message.schema_version = Some(version);
+    }
+
     /// One call with its time, carrying `payload` instead of the usual one where it is given.
     pub async fn send(
         &self,

@@ -143,14 +143,16 @@ impl Pace {
         Pace { count, end: None, taken: AtomicU64::new(0) }
     }
 
+    /// A run of this length, which starts now.
+    pub fn for_time(length: Duration) -> Pace {
+        Pace { end: Some(Instant::now() + length), ..Pace::of_count(u64::MAX) }
+    }
+
     /// A run as the flags say, which starts now.
     pub fn starting_now(extent: Extent) -> Pace {
         match extent.count {
             Some(count) => Pace::of_count(count),
-            None => {
-                let length = extent.seconds.map_or(RUN_DEFAULT, Duration::from_secs);
-                Pace { end: Some(Instant::now() + length), ..Pace::of_count(u64::MAX) }
-            }
+            None => Pace::for_time(extent.seconds.map_or(RUN_DEFAULT, Duration::from_secs)),
         }
     }
 

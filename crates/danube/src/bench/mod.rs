@@ -17,6 +17,7 @@ mod log;
 mod process;
 mod publish;
 mod report;
+mod schema;
 
 use crate::failure::Failure;
 

@@ -5,9 +5,13 @@ use super::echo;
 use super::load::{Extent, Load, Pace, Subject};
 use super::process::Watch;
 use super::report::{Progress, Report};
+use super::schema;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use serde_json::json;
+
+/// How long one turn of one topic takes with `--compare-schema`, when nobody says.
+const SCHEMA_ROUND_SECONDS: u64 = 2;
 
 /// Publish, and measure until the acknowledgement
 #[derive(Debug, clap::Args)]
@@ -21,6 +25,9 @@ pub struct Arguments {
     /// Measure a bare gRPC echo first, with the same load, and print the ratio
     #[arg(long)]
     compare_echo: bool,
+    /// Publish to two topics by turns, one of which enforces a schema, and print the ratio
+    #[arg(long, conflicts_with_all = ["compare_echo", "topic", "count", "pid"])]
+    compare_schema: bool,
 }
 
 /// Runs it and prints the report.
@@ -28,7 +35,11 @@ pub struct Arguments {
 /// # Errors
 /// What the broker said, or that it cannot be reached.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { subject, extent, load, compare_echo } = arguments;
+    let Arguments { subject, extent, load, compare_echo, compare_schema } = arguments;
+    if compare_schema {
+        let seconds = extent.seconds.unwrap_or(SCHEMA_ROUND_SECONDS);
+        return schema::run(&subject, seconds, &load).await;
+    }
     if !compare_echo {
         return measure(&subject, extent, &load).await?.print(load.output);
     }

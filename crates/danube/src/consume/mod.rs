@@ -6,10 +6,11 @@
 mod print;
 mod source;
 
-use crate::compat::SubscriptionType;
+use crate::compat::{Cluster, SubscriptionType};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::produce::plural;
+use crate::schema::Decoder;
 use crate::signals::Signals;
 use crate::wire::Wire;
 use danube_core::{SubscriptionName, TopicName};
@@ -55,6 +56,9 @@ pub struct Arguments {
     /// Do not acknowledge: all messages stay with the subscription
     #[arg(long)]
     no_ack: bool,
+    /// Print payloads as they are, also those that an Avro or Protobuf schema decodes
+    #[arg(long)]
+    no_decode: bool,
     /// The protocol to speak
     #[arg(long, value_name = "WIRE", value_enum, default_value = "native")]
     wire: Wire,
@@ -74,7 +78,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut source = Source::subscribe(&arguments, &topic, &subscription).await?;
     // From here on nothing is missed; README's tour waits for this line before it produces.
     eprintln!("subscribed to {topic} as `{subscription}`, waiting for messages");
-    let received = receive(&mut source, &arguments).await;
+    let cluster = Cluster::connect(&arguments.service_addr).await?;
+    let decoder = (!arguments.no_decode).then(|| Decoder::new(&cluster));
+    let received = receive(&mut source, decoder, &arguments).await;
     // Whatever ended it, what was printed is acknowledged, and the rest goes back.
     source.close().await;
     let received = received?;
@@ -89,7 +95,11 @@ enum Next {
     Interrupted,
 }
 
-async fn receive(source: &mut Source, arguments: &Arguments) -> Result<u64, Failure> {
+async fn receive(
+    source: &mut Source,
+    mut decoder: Option<Decoder>,
+    arguments: &Arguments,
+) -> Result<u64, Failure> {
     let mut signals = Signals::listen()?;
     let silence_max = arguments.timeout.map(Duration::from_secs);
     let mut received = 0;
@@ -103,9 +113,13 @@ async fn receive(source: &mut Source, arguments: &Arguments) -> Result<u64, Fail
             }
         };
         let printed = message.printed();
+        let decoded = match &mut decoder {
+            Some(decoder) => decoder.decode(printed.schema, &printed.payload).await,
+            None => None,
+        };
         output::line(match arguments.output {
-            Format::Text => print::text(&printed),
-            Format::Json => print::json(&printed).to_string(),
+            Format::Text => print::text(&printed, decoded.as_ref()),
+            Format::Json => print::json(&printed, decoded.as_ref()).to_string(),
         })?;
         received += 1;
         if !arguments.no_ack {

@@ -209,6 +209,8 @@ fn help_of_consume() {
                       - compatible: One call per message, as the published clients do it
 
                       [default: native]
+                  --no-decode
+                      Print payloads as they are, also those that an Avro or Protobuf schema decodes
 
               -h, --help
                       Print help (see a summary with '-h')"#]],
@@ -227,6 +229,7 @@ fn help_of_ctl() {
             Commands:
               topics      Topics and their subscriptions
               namespaces  Namespaces, which topics live in
+              schemas     Schemas: subjects, their versions, and what they promise
               metadata    The documents the broker keeps about all of it
               help        Print this message or the help of the given subcommand(s)
 
@@ -257,24 +260,30 @@ fn help_of_ctl() {
             Usage: danube ctl topics [OPTIONS] <COMMAND>
 
             Commands:
-              create               Create a topic, or all partitions of one
-              describe             Print what a topic is, and where its subscriptions stand
-              list                 Print the topics of all namespaces, or of one
-              delete               Delete a topic with all its messages and subscriptions
-              subscriptions        Print the names of a topic's subscriptions
-              unsubscribe          Delete a subscription; its consumers are sent away
-              get-failure-policy   Print what a subscription does with failures
-              set-failure-policy   Change what a subscription does with failures; what is not given stays
-              get-dispatch-config  Print how many messages of a subscription may be delivered and not
-                                   acknowledged
-              set-dispatch-config  Set how many messages of a subscription may be delivered and not acknowledged
-              peek                 Print messages of a topic without receiving them; nothing is left behind
-              seek                 Put a subscription's cursor; what was delivered before and is not
-                                   acknowledged is void
-              replay-dlq           Publish dead letters again, to where they came from; run again, it goes on
-                                   where it was
-              why                  Print why a subscription does not move
-              help                 Print this message or the help of the given subcommand(s)
+              create                 Create a topic, or all partitions of one
+              describe               Print what a topic is, and where its subscriptions stand
+              list                   Print the topics of all namespaces, or of one
+              delete                 Delete a topic with all its messages and subscriptions
+              subscriptions          Print the names of a topic's subscriptions
+              unsubscribe            Delete a subscription; its consumers are sent away
+              get-failure-policy     Print what a subscription does with failures
+              set-failure-policy     Change what a subscription does with failures; what is not given stays
+              get-dispatch-config    Print how many messages of a subscription may be delivered and not
+                                     acknowledged
+              set-dispatch-config    Set how many messages of a subscription may be delivered and not
+                                     acknowledged
+              peek                   Print messages of a topic without receiving them; nothing is left behind
+              seek                   Put a subscription's cursor; what was delivered before and is not
+                                     acknowledged is void
+              replay-dlq             Publish dead letters again, to where they came from; run again, it goes on
+                                     where it was
+              why                    Print why a subscription does not move
+              configure-schema       Set the schema subject of a topic and what becomes of messages that do not
+                                     fit
+              set-validation-policy  Set what becomes of messages that do not fit the topic's schema; the
+                                     subject stays
+              get-schema-config      Print the schema subject of a topic and how it validates
+              help                   Print this message or the help of the given subcommand(s)
 
             Options:
                   --endpoint <URL>
@@ -499,6 +508,9 @@ fn help_of_bench() {
 
                   --compare-echo
                       Measure a bare gRPC echo first, with the same load, and print the ratio
+
+                  --compare-schema
+                      Publish to two topics by turns, one of which enforces a schema, and print the ratio
 
               -h, --help
                       Print help (see a summary with '-h')"#]],

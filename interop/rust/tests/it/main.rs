@@ -16,4 +16,5 @@ mod poison;
 mod reconnect;
 mod reliable;
 mod restart;
+mod schemas;
 mod wire;
