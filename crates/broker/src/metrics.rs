@@ -74,6 +74,7 @@ pub(crate) struct Metrics {
     dead_letters: PerSubscription<Counter>,
     dropped: PerSubscription<Counter>,
     unmatched: PerSubscription<Counter>,
+    gaps: PerSubscription<Counter>,
     journal: JournalMetrics,
 }
 
@@ -115,6 +116,7 @@ impl Metrics {
             dead_letters: Family::default(),
             dropped: Family::default(),
             unmatched: Family::default(),
+            gaps: Family::default(),
             journal: JournalMetrics::default(),
         };
         metrics.register();
@@ -151,6 +153,7 @@ impl Metrics {
             "danube_subscription_dlq" "Copies in the dead-letter topic" self.dead_letters;
             "danube_subscription_dropped" "Messages dropped: a full queue, nobody there, or policy drop" self.dropped;
             "danube_subscription_unmatched" "Messages that match nobody's key filter" self.unmatched;
+            "danube_subscription_gap" "Places where messages are missing that were not finished" self.gaps;
             "danube_wal_files" "Journal files" self.journal.files;
             "danube_wal_bytes" "Bytes in journal files" self.journal.bytes;
             "danube_wal_cache_bytes" "Bytes of recent messages in memory" self.journal.cache_bytes;
@@ -217,6 +220,7 @@ impl Metrics {
             dead_letters: self.dead_letters.get_or_create(&labels).clone(),
             dropped: self.dropped.get_or_create(&labels).clone(),
             unmatched: self.unmatched.get_or_create(&labels).clone(),
+            gaps: self.gaps.get_or_create(&labels).clone(),
         }
     }
 
@@ -277,6 +281,7 @@ pub(crate) struct SubscriptionMetrics {
     dead_letters: Counter,
     dropped: Counter,
     unmatched: Counter,
+    gaps: Counter,
 }
 
 impl SubscriptionMetrics {
@@ -298,11 +303,9 @@ impl SubscriptionMetrics {
             Note::DeadLetter(_) => self.dead_letters.inc(),
             Note::Dropped(_) => self.dropped.inc(),
             Note::Unmatched(_) => self.unmatched.inc(),
+            Note::Gap { .. } => self.gaps.inc(),
             // These show in the gauges and in the log.
-            Note::ConsumerGone(_)
-            | Note::DeadLetterFailed(_)
-            | Note::Blocked(_)
-            | Note::Gap { .. } => return,
+            Note::ConsumerGone(_) | Note::DeadLetterFailed(_) | Note::Blocked(_) => return,
         };
     }
 

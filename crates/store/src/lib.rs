@@ -18,6 +18,7 @@
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
+mod active;
 mod archive;
 mod cache;
 mod checkpoint;
@@ -26,6 +27,7 @@ pub mod disk;
 pub mod doctor;
 mod error;
 mod extras;
+mod former;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -10,6 +10,7 @@ use crate::disk::{DiskFile, read_available};
 use crate::error::{Damage, ReadError};
 use crate::extras;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
+use crate::header::{FILE_HEADER_LEN, FileHeader, journal_new_path};
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
 use crate::topic::{Batch, Plan, Topic};
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
 
 /// Most journal files kept open between reads.
 const OPEN_MAX: usize = 16;
@@ -29,6 +31,9 @@ const SEGMENTS_MAX: usize = 16;
 const GAP_MAX: u64 = 16 << 10;
 /// Bytes of the journal read at once for several batches.
 const RUN_MAX: u64 = 1 << 20;
+
+/// Why something cannot be read just now that a failed sync has left in doubt.
+const MOVING: &str = "it is being written again elsewhere";
 
 /// State of the reader thread.
 pub(crate) struct Reader {
@@ -41,6 +46,8 @@ pub(crate) struct Reader {
 /// Journal files kept open.
 pub(crate) struct JournalFiles {
     shared: Arc<Shared>,
+    /// How often files had been written again when these were opened.
+    rewrites: u64,
     /// Files used last, the latest at the back.
     open: VecDeque<(u64, Arc<dyn DiskFile>)>,
 }
@@ -217,6 +224,25 @@ impl Reader {
     }
 }
 
+impl JournalFiles {
+    fn open_now(&self, sequence: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let Shared { disk, options, unnamed, .. } = &*self.shared;
+        let was_unnamed = unnamed.load(Acquire) == sequence;
+        if was_unnamed && let Ok(file) = disk.open(&journal_new_path(&options.dir)) {
+            // By now it may be the one after.
+            let mut bytes = [0; FILE_HEADER_LEN];
+            file.read_at(0, &mut bytes)?;
+            if FileHeader::decode(&bytes).is_some_and(|header| header.sequence == sequence) {
+                return Ok(file);
+            }
+        }
+        disk.open(&self.shared.path(sequence)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if was_unnamed => io::Error::other(MOVING),
+            _ => error,
+        })
+    }
+}
+
 /// Bytes of a journal file read for several batches at once.
 #[derive(Default)]
 pub(crate) struct Run {
@@ -228,7 +254,7 @@ pub(crate) struct Run {
 impl JournalFiles {
     /// None of them open.
     pub(crate) fn new(shared: Arc<Shared>) -> JournalFiles {
-        JournalFiles { shared, open: VecDeque::new() }
+        JournalFiles { shared, rewrites: 0, open: VecDeque::new() }
     }
 
     /// The records of `batch`, one of `all` that are read in order; `run` is what was read for
@@ -267,11 +293,15 @@ impl JournalFiles {
     }
 
     fn file(&mut self, sequence: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let rewrites = self.shared.rewrites.load(Acquire);
+        if std::mem::replace(&mut self.rewrites, rewrites) != rewrites {
+            self.open.clear();
+        }
         if let Some(at) = self.open.iter().position(|(open, _)| *open == sequence) {
             let entry = self.open.remove(at).expect("found just now");
             self.open.push_back(entry);
         } else {
-            let file = self.shared.disk.open(&self.shared.path(sequence))?;
+            let file = self.open_now(sequence)?;
             if self.open.len() >= OPEN_MAX {
                 self.open.pop_front();
             }
@@ -373,7 +403,7 @@ pub(crate) fn explain(shared: &Shared, topic: &Topic, failure: Failure) -> ReadE
     let what = match what {
         What::Damaged(_) if shared.is_unsafe(&path) || !state.is_at(offset, &path, position) => {
             // After a failed sync the kernel may have dropped what is in memory and elsewhere.
-            What::Io(io::Error::other("it is being written again elsewhere"))
+            What::Io(io::Error::other(MOVING))
         }
         what => what,
     };

@@ -12,13 +12,13 @@
 //!
 //! Law: no bytes make it panic, and nothing readable of a topic that is not stopped is lost.
 
+use crate::active::Tip;
 use crate::checkpoint::{self, Checkpoint, Loaded};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 use crate::extras::Also;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
-use crate::header::{FILE_HEADER_LEN, FileHeader, journal_path};
-use crate::journal::Tip;
+use crate::header::{FILE_HEADER_LEN, FileHeader, journal_new_path, journal_path};
 use crate::listing::{Found, find};
 use crate::options::RecoveryProgress;
 use crate::replay::{take_messages, take_progress};
@@ -57,8 +57,8 @@ pub(crate) struct Recovered {
     pub unknown: Option<Damage>,
     /// Where progress may be missing of topics that are not stopped.
     pub lost_progress: Option<Damage>,
-    /// The newest journal file, if only the kernel may have some of it.
-    pub unsecured: Option<Unsecured>,
+    /// The newest journal files, if only the kernel may have some of them.
+    pub unsecured: Vec<Unsecured>,
 }
 
 /// Reads the log in `dir`.
@@ -101,6 +101,7 @@ pub(crate) fn recover(
         hole: None,
         marked: false,
         end: 0,
+        ends: Vec::new(),
         suspects: BTreeMap::new(),
         found: Recovered {
             topics,
@@ -170,6 +171,8 @@ struct Recovery<'a> {
     marked: bool,
     /// Byte of the last file where what counts of it ends.
     end: u64,
+    /// The same of all files, and whether something is missing there.
+    ends: Vec<(u64, bool)>,
     /// Topics that a hole may have hit.
     suspects: BTreeMap<TopicId, Place>,
     found: Recovered,
@@ -314,6 +317,7 @@ impl Recovery<'_> {
     }
 
     fn report(&mut self, bytes: u64) -> Result<(), OpenError> {
+        self.ends.push((self.end, self.hole.is_some()));
         self.seen.files += 1;
         self.seen.bytes += bytes;
         (self.progress)(self.seen);
@@ -463,8 +467,16 @@ impl Recovery<'_> {
             let whole = last.header.is_some() && self.hole.is_none();
             let tip = self.expected.filter(|_| whole).map(|lsn| Tip { lsn, ..self.found.tip });
             let mark = tip.map(|tip| mark(tip, self.found.tail_lost));
-            self.found.unsecured =
-                (!self.marked).then_some(Unsecured { file: last, end: self.end, mark });
+            let unnamed = last.path == journal_new_path(self.dir);
+            let before = files.pop().filter(|_| unnamed).zip(self.ends.iter().nth_back(1));
+            if let Some((file, (end, damaged))) = before {
+                let (end, damaged) = (*end, *damaged);
+                self.found.unsecured.push(Unsecured { file, end, damaged, mark: None });
+            }
+            if unnamed || !self.marked {
+                let (end, damaged) = (self.end, mark.is_none());
+                self.found.unsecured.push(Unsecured { file: last, end, damaged, mark });
+            }
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;

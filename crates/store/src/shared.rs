@@ -143,6 +143,13 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// Whether a journal file may be made durable while the next one is written: for that it has to
+    /// be known after a restart whether the machine has kept running.
+    pub can_defer: bool,
+    /// The journal file that has no name yet; `u64::MAX` if there is none.
+    pub unnamed: AtomicU64,
+    /// How often journal files were written again in the place of others.
+    pub rewrites: AtomicU64,
     /// From this journal file on, what was acknowledged may not be in the files as it was written,
     /// because a sync failed; `u64::MAX` as long as none has.
     pub unsafe_from: AtomicU64,
@@ -178,6 +185,9 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            can_defer: disk.boot_id().is_some(),
+            unnamed: AtomicU64::new(u64::MAX),
+            rewrites: AtomicU64::new(0),
             unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),

@@ -69,7 +69,9 @@ impl Store {
         let mut found = recover(&*disk, &dir, options.incarnation, progress)?;
         // A killed process may have left bytes that only the kernel has. Once they are read and
         // acted upon, they must not be lost to a later power cut.
-        found.unsecured.take().map_or(Ok(()), |unsecured| unsecured.secure(&*disk, &dir))?;
+        for unsecured in std::mem::take(&mut found.unsecured) {
+            unsecured.secure(&*disk, &dir)?;
+        }
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
         let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));

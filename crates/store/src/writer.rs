@@ -9,11 +9,12 @@
 //! Law: a write is acknowledged after what its mode promises, in order within its topic; a
 //! failed one consumes no offset and no log sequence number.
 
+use crate::active::Tip;
 use crate::cache::TailCache;
 use crate::error::{AppendError, CloseError};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
 use crate::group::Group;
-use crate::journal::{Journal, Tip};
+use crate::journal::Journal;
 use crate::rewrite::{Content, Kept};
 use crate::room::Claim;
 use crate::shared::{Beside, Command, Done, Shared, Work, Write, answer};
@@ -23,6 +24,7 @@ use danube_core::{Epoch, Offset, TopicId, WalSyncMode, WallMs};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
 
 /// Room left above the last offset, so that adding a count cannot overflow.
 const OFFSET_MAX: u64 = u64::MAX - (1 << 40);
@@ -118,7 +120,8 @@ impl Writer {
     pub(crate) fn run(mut self) -> Result<(), CloseError> {
         let _guard = CloseOnExit(Arc::clone(&self.shared));
         let bytes_max = self.shared.options.flush_max_batch_bytes;
-        while let Some(commands) = self.shared.commands.drain(bytes_max) {
+        let patience = Duration::from_millis(self.shared.options.flush_interval_ms);
+        while let Some(commands) = self.shared.commands.drain_with(bytes_max, patience) {
             self.work_off(commands);
         }
         self.journal.close(self.tip)
