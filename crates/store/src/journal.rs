@@ -5,18 +5,25 @@
 //! number on the rest of the earlier ones is void. What of it was acknowledged is written again into
 //! that next file first.
 
-use crate::active::{Active, END, Tip};
 use crate::error::{AppendError, CloseError};
-use crate::former::Former;
 use crate::group::Group;
-use crate::header::{FILE_HEADER_LEN, journal_copy_path, journal_new_path};
-use crate::rewrite::{Kept, Moved, copy_frames};
+use crate::header::{FILE_HEADER_LEN, journal_new_path};
 use crate::room::{Claim, reserve_bytes};
 use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
+
+mod active;
+mod former;
+mod rewrite;
+
+pub(crate) use active::Tip;
+pub(crate) use rewrite::{Content, Kept};
+
+use active::{Active, END};
+use former::Former;
 
 /// Where frames are appended.
 pub(crate) struct Journal {
@@ -135,8 +142,9 @@ impl Journal {
             self.install(next);
             return Ok(());
         }
-        if self.former.is_some() {
+        if let Some(former) = &mut self.former {
             // The one that it takes the place of had nothing that counts.
+            former.replace_next(&next);
             self.install(next);
             return Ok(());
         }
@@ -237,55 +245,6 @@ impl Journal {
     /// Bytes that such a claim may take of the active file as it is.
     pub(crate) fn room(&self, claim: Claim) -> u64 {
         self.active.as_ref().map_or(0, |active| active.room(&self.shared, claim))
-    }
-
-    /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
-    /// the old files are what a restart reads.
-    fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
-        let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
-        let tip = Tip { lsn: self.durable_lsn, ..before };
-        let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
-        let Shared { disk, options, .. } = &*self.shared;
-        // No restart takes it up under this name, whatever it has by then.
-        let temporary = journal_copy_path(&options.dir);
-        let mut active =
-            Active::begin(&self.shared, self.next_sequence, tip, bytes, temporary.clone())?;
-        let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
-        let copied = copied.and_then(|copied| {
-            // The end of a group, as a reused file needs it.
-            if active.reused {
-                active.file.write_at(copied.1, &mut [IoSlice::new(&END)])?;
-            }
-            active.file.sync_data().map(|()| copied)
-        });
-        let (moved, len) = copied.map_err(|error| {
-            let _ = disk.remove(&temporary);
-            AppendError::io("write again what was not synced into", &active.path, &error)
-        })?;
-        (active.len, active.synced_len) = (len, len);
-        active.name(&self.shared)?;
-        // What had the same place and no name.
-        let _ = disk.remove(&journal_new_path(&options.dir));
-        let count = moved.len();
-        self.relocate(&moved, active.sequence);
-        self.shared.rewrites.fetch_add(1, Release);
-        tracing::warn!(path = %active.path.display(), frames = count, "wrote again what a failed sync left unsafe");
-        self.all_durable(next_lsn);
-        self.install(active);
-        Ok(())
-    }
-
-    /// Tells the topics where their batches are now.
-    fn relocate(&self, moved: &[Moved], file: u64) {
-        let topics = self.shared.topics.read();
-        for Moved { topic, batch: was, to } in moved {
-            let Some(topic) = topics.get(topic) else { continue };
-            let mut state = topic.state.lock();
-            let at = state.index.partition_point(|batch| batch.first < was.first);
-            if let Some(batch) = state.index.get_mut(at).filter(|batch| *batch == was) {
-                (batch.file, batch.position) = (file, *to);
-            }
-        }
     }
 
     /// Writes `group` to the active file. On an error nothing of it counts.

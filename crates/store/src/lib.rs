@@ -18,7 +18,6 @@
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
-mod active;
 mod archive;
 mod cache;
 mod checkpoint;
@@ -27,7 +26,6 @@ pub mod disk;
 pub mod doctor;
 mod error;
 mod extras;
-mod former;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -40,11 +38,11 @@ mod lock;
 mod options;
 mod producers;
 mod queue;
+mod read_batch;
 mod reader;
 mod recovery;
 mod replay;
 mod restore;
-mod rewrite;
 mod room;
 mod scan;
 mod secure;
@@ -68,5 +66,6 @@ pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
 pub use producers::{Origin, PRODUCERS_MAX, Produced};
+pub use read_batch::{ReadBatch, ReadLimit};
 pub use store::Store;
-pub use topic_log::{Appended, Bounds, ReadBatch, ReadLimit, TopicLog};
+pub use topic_log::{Appended, Bounds, TopicLog};

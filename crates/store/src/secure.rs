@@ -6,11 +6,11 @@
 //!
 //! Law: the old file keeps its name until the copy is durable.
 
-use crate::active::Tip;
 use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::frame::{FrameHeader, FrameKind, NO_TOPIC};
 use crate::header::{journal_copy_path, journal_path};
+use crate::journal::Tip;
 use crate::listing::Found;
 use crate::room::is_full;
 use std::io::{self, IoSlice};

@@ -35,6 +35,7 @@ fn help_of_all() {
               produce  Publish messages to a topic
               consume  Receive messages of a topic and print them
               ctl      Create, describe and change topics, namespaces and metadata
+              doctor   Explain the files of a stopped data directory, find damage and repair it
               bench    Measure a broker
               version  Print the version
               help     Print this message or the help of the given subcommand(s)
@@ -380,6 +381,7 @@ fn help_of_bench() {
               consume  Fill a subscription, then measure how fast it is received and acknowledged
               e2e      Publish and receive at the same time, and measure from one end to the other
               echo     Measure a bare gRPC echo with the same messages, for comparison
+              log      Measure the log engine without a network, against the disk's own limits
               help     Print this message or the help of the given subcommand(s)
 
             Options:

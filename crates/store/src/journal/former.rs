@@ -6,7 +6,7 @@
 //!
 //! Law: there is at most one such file, so at most two are not durable.
 
-use crate::active::Active;
+use super::active::Active;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::shared::Shared;
@@ -18,6 +18,8 @@ use std::thread::{Builder, JoinHandle};
 pub(crate) struct Former {
     active: Active,
     next: Arc<dyn DiskFile>,
+    /// Another file has taken the place of the one that the thread syncs.
+    replaced: bool,
     /// The thread that syncs; none where there is no background, or no thread to be had.
     running: Option<JoinHandle<io::Result<()>>>,
 }
@@ -31,7 +33,12 @@ impl Former {
             let sync = move || file.sync_data().and_then(|()| next.sync_data());
             Builder::new().name("journal-sync".into()).spawn(sync).ok()
         });
-        Former { active, next, running: running.flatten() }
+        Former { active, next, replaced: false, running: running.flatten() }
+    }
+
+    /// `next` comes after it, and not what was to.
+    pub(crate) fn replace_next(&mut self, next: &Active) {
+        (self.next, self.replaced) = (Arc::clone(&next.file), true);
     }
 
     /// Its sequence.
@@ -52,7 +59,8 @@ impl Former {
         let synced = match self.running {
             Some(running) => running
                 .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it panicked"))),
+                .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it panicked")))
+                .and_then(|()| if self.replaced { self.next.sync_data() } else { Ok(()) }),
             None => self.active.file.sync_data().and_then(|()| self.next.sync_data()),
         };
         synced.map_err(|error| AppendError::io("sync", &self.active.path, &error))?;

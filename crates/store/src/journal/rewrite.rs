@@ -6,13 +6,19 @@
 //!
 //! Law: the copy of a frame differs from it only in the file that its checksum names.
 
+use super::active::{Active, END};
+use super::{Journal, Tip};
 use crate::disk::DiskFile;
+use crate::error::AppendError;
 use crate::frame::FrameHeader;
+use crate::header::{journal_copy_path, journal_new_path};
+use crate::shared::Shared;
 use crate::topic::Batch;
 use bytes::Bytes;
 use danube_core::TopicId;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -82,4 +88,55 @@ pub(crate) fn copy_frames(
         file.write_at(begin, &mut [IoSlice::new(&bytes)])?;
     }
     Ok((moved, at))
+}
+
+impl Journal {
+    /// Writes what was acknowledged and is not durable into a new file. Until that has succeeded,
+    /// the old files are what a restart reads.
+    pub(super) fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
+        let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
+        let tip = Tip { lsn: self.durable_lsn, ..before };
+        let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
+        let Shared { disk, options, .. } = &*self.shared;
+        // No restart takes it up under this name, whatever it has by then.
+        let temporary = journal_copy_path(&options.dir);
+        let mut active =
+            Active::begin(&self.shared, self.next_sequence, tip, bytes, temporary.clone())?;
+        let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
+        let copied = copied.and_then(|copied| {
+            // The end of a group, as a reused file needs it.
+            if active.reused {
+                active.file.write_at(copied.1, &mut [IoSlice::new(&END)])?;
+            }
+            active.file.sync_data().map(|()| copied)
+        });
+        let (moved, len) = copied.map_err(|error| {
+            let _ = disk.remove(&temporary);
+            AppendError::io("write again what was not synced into", &active.path, &error)
+        })?;
+        (active.len, active.synced_len) = (len, len);
+        active.name(&self.shared)?;
+        // What had the same place and no name.
+        let _ = disk.remove(&journal_new_path(&options.dir));
+        let count = moved.len();
+        self.relocate(&moved, active.sequence);
+        self.shared.rewrites.fetch_add(1, Release);
+        tracing::warn!(path = %active.path.display(), frames = count, "wrote again what a failed sync left unsafe");
+        self.all_durable(next_lsn);
+        self.install(active);
+        Ok(())
+    }
+
+    /// Tells the topics where their batches are now.
+    fn relocate(&self, moved: &[Moved], file: u64) {
+        let topics = self.shared.topics.read();
+        for Moved { topic, batch: was, to } in moved {
+            let Some(topic) = topics.get(topic) else { continue };
+            let mut state = topic.state.lock();
+            let at = state.index.partition_point(|batch| batch.first < was.first);
+            if let Some(batch) = state.index.get_mut(at).filter(|batch| *batch == was) {
+                (batch.file, batch.position) = (file, *to);
+            }
+        }
+    }
 }
