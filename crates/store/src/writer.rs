@@ -102,7 +102,8 @@ impl Writer {
             syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
         }
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
-        self.group.clear();
+        let due = self.shared.commands.load().0 > 0;
+        self.group.clear(due);
     }
 
     /// Makes everything written so far durable but the last `unkept` bytes, if that fails.
@@ -165,6 +166,8 @@ impl Writer {
         if early.is_empty() && late.is_empty() && forgotten.is_empty() {
             return;
         }
+        let copied = early.iter().chain(&late).map(|write| frame_len(&write.work)).sum();
+        self.group.expect(copied);
         let begun = self.tip;
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
