@@ -22,6 +22,8 @@ mod plan;
 use copy::Copy;
 use plan::{Work, plan};
 
+pub(crate) use plan::finished_in;
+
 /// Why a topic could not be archived now.
 #[derive(Debug)]
 pub(crate) struct ArchiveError {

@@ -13,7 +13,7 @@ use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 mod active;
 mod former;
@@ -38,8 +38,6 @@ pub(crate) struct Journal {
     kept: Vec<Kept>,
     /// Whether the files that have it failed to sync.
     unsafe_kept: bool,
-    /// Whether the last group found too little room.
-    full: bool,
 }
 
 impl Journal {
@@ -54,7 +52,6 @@ impl Journal {
             durable_lsn: lsn,
             kept: Vec::new(),
             unsafe_kept: false,
-            full: false,
         }
     }
 
@@ -214,13 +211,12 @@ impl Journal {
             reserved = self.extend(bytes, claim);
         }
         match &reserved {
-            Err(error) if !self.full => {
+            Err(error) if !self.shared.tight.swap(true, Relaxed) => {
                 tracing::warn!(%error, "the journal's disk is full; only what is small is taken");
-                self.full = true;
+                self.shared.wake.set();
             }
-            Ok(()) if self.full && claim == Claim::Large => {
+            Ok(()) if claim == Claim::Large && self.shared.tight.swap(false, Relaxed) => {
                 tracing::info!("the journal's disk has room again");
-                self.full = false;
             }
             _ => {}
         }
@@ -305,6 +301,17 @@ impl Journal {
     /// Makes everything that was acknowledged durable, also what a failed sync left unsafe.
     pub(crate) fn flush(&mut self, next_lsn: u64) -> Result<(), AppendError> {
         if self.unsafe_kept { self.rewrite(next_lsn) } else { self.sync(0, next_lsn) }
+    }
+
+    /// Goes on in a new file if there is room for one, so that the present one can be given back.
+    pub(crate) fn leave(&mut self, tip: Tip) {
+        if self.active.as_ref().is_none_or(Active::is_empty) {
+            return;
+        }
+        let left = self.settle().and_then(|()| self.begin(tip, 0));
+        if let Err(error) = left.and_then(|next| self.roll(next, tip.lsn)) {
+            tracing::debug!(%error, "cannot go on in a new journal file");
+        }
     }
 
     /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved

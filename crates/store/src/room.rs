@@ -134,6 +134,11 @@ impl Reserved {
         outcome
     }
 
+    /// Whether it is exactly `bytes`.
+    pub(crate) fn is(&self, bytes: u64) -> bool {
+        self.bytes == bytes
+    }
+
     /// Bytes that may be written behind the first `end` if `leaves` are left.
     pub(crate) fn room(&self, end: u64, leaves: u64) -> u64 {
         self.bytes.saturating_sub(end).saturating_sub(leaves)

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Write(Write),
     /// A topic was deleted: say so in the journal.
     Forget(Arc<Topic>),
+    /// Go on in a new file, so that the present one can be given back.
+    Roll,
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
 }
@@ -144,6 +146,8 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// Whether the last large append found no room.
+    pub tight: AtomicBool,
     /// Whether a journal file may be made durable while the next one is written: for that it has to
     /// be known after a restart whether the machine has kept running.
     pub can_defer: bool,
@@ -186,6 +190,7 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            tight: AtomicBool::new(false),
             can_defer: disk.boot_id().is_some(),
             unnamed: AtomicU64::new(u64::MAX),
             rewrites: AtomicU64::new(0),

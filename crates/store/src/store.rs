@@ -1,5 +1,6 @@
 //! The store: a directory, its lock, its two threads and its topics.
 
+use crate::checkpoint;
 use crate::disk::{Disk, OsDisk};
 use crate::error::{CloseError, Damage, OpenError, TendError};
 use crate::lock::DirLock;
@@ -76,6 +77,7 @@ impl Store {
         let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
+        checkpoint::keep_reserve(&*shared.disk, &dir, 0);
         let writer = Writer::new(Arc::clone(&shared), next_sequence, tip);
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));

@@ -56,7 +56,7 @@ impl Drop for CloseOnExit {
                 match command {
                     Command::Write(write) => write.work.refuse(AppendError::Closed),
                     Command::Sync(done) => answer(done, Err(AppendError::Closed)),
-                    Command::Forget(_) => {}
+                    Command::Forget(_) | Command::Roll => {}
                 }
             }
         }
@@ -86,7 +86,7 @@ impl Writer {
     fn work_off(&mut self, commands: Vec<Command>) {
         let mut sorted = sort(commands);
         self.now = self.shared.options.clock.wall().0;
-        let syncs = std::mem::take(&mut sorted.syncs);
+        let (syncs, roll) = (std::mem::take(&mut sorted.syncs), sorted.roll);
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
         }
@@ -100,6 +100,9 @@ impl Writer {
             self.promised = if synced.is_ok() { 0 } else { self.promised };
             let answers = synced.map(|()| self.tip.lsn);
             syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
+        }
+        if roll {
+            self.journal.leave(self.tip);
         }
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;

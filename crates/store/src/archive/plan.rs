@@ -65,6 +65,22 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, settle_below: u64, now: WallM
     Some(Work { merged, segments, batches, keep_from, retention, finished, trims })
 }
 
+/// Bytes of messages that `topic` has in journal file `file`, and how many of those may go as soon
+/// as the file is full.
+pub(crate) fn finished_in(topic: &Topic, file: u64) -> (u64, u64) {
+    let state = topic.state.lock();
+    let drops = state.retention.is_some_and(|retention| retention.drop_finished)
+        && state.subscriptions.as_ref().is_some_and(|known| !known.is_empty())
+        && state.damage.is_none();
+    let finished = Finished::new(if drops { progress(&state) } else { Vec::new() });
+    let here = state.index.iter().rev().take_while(|batch| batch.file >= file);
+    here.fold((0, 0), |(all, gone), batch| {
+        let bytes = u64::from(batch.payload_len);
+        let goes = drops && finished.next_unfinished(batch.first) >= batch.end();
+        (all + bytes, gone + if goes { bytes } else { 0 })
+    })
+}
+
 /// Index of the first segment that is to be written again together with `follows` new bytes.
 fn merge_from(segments: &[SegmentRef], mut follows: u64, bytes_max: u64) -> usize {
     let mut at = segments.len();

@@ -65,7 +65,7 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
             None => "journal file whose header is damaged".into(),
         });
     }
-    if path == reserve_path(dir) {
+    if path == reserve_path(dir) || path == crate::checkpoint::reserve_path(dir) {
         return Ok("room kept for the journal on a full disk; nothing in it counts".into());
     }
     if spare_sequence(path).is_some() {

@@ -161,7 +161,7 @@ impl Active {
     /// Gives back what was reserved and not used, unless the file can be used again.
     pub(crate) fn trim(&self, shared: &Shared) {
         let options = &shared.options;
-        if options.spare_files_max == 0 || self.len > options.file_bytes_max {
+        if options.spare_files_max == 0 || !self.reserved.is(options.file_bytes_max) {
             let _ = self.file.set_len(self.len);
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Sorted {
     pub early: Vec<Write>,
     /// Acknowledged after the sync.
     pub late: Vec<Write>,
+    /// Whether to go on in a new file afterwards.
+    pub roll: bool,
     /// Who asked for a sync.
     pub syncs: Vec<Done<u64, AppendError>>,
 }
@@ -62,6 +64,7 @@ pub(super) fn sort(commands: Vec<Command>) -> Sorted {
     for command in commands {
         match command {
             Command::Forget(topic) => sorted.forgotten.push(topic),
+            Command::Roll => sorted.roll = true,
             Command::Sync(done) => sorted.syncs.extend(done),
             Command::Write(write) => {
                 let Some(write) = admit(write) else { continue };
