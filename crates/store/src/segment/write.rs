@@ -20,7 +20,7 @@ const INDEX_STEP: u64 = 64 << 10;
 /// Size from which on room is reserved before anything is written, in bytes.
 const RESERVE_MIN: u64 = 64 << 10;
 /// Bytes written before they are made durable.
-const SYNC_BYTES: u64 = 4 << 20;
+const SYNC_BYTES: u64 = 1 << 20;
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 512 << 10;
 
