@@ -7,10 +7,11 @@ use crate::error::{AppendError, Damage, ReadError};
 use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
 use crate::queue::Queue;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::recovery::Recovered;
 use crate::segment::SegmentId;
 use crate::topic::Topic;
-use crate::topic_log::{Appended, ReadBatch, ReadLimit};
+use crate::topic_log::Appended;
 use crate::wake::Wake;
 use bytes::Bytes;
 use danube_core::sequence::{Opened, Origin};
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Forget(Arc<Topic>),
     /// Open a producer anew, after everything that was asked before.
     Open(Open),
+    /// Go on in a new file, so that the present one can be given back.
+    Roll,
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
 }
@@ -155,6 +158,15 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// Whether the last large append found no room.
+    pub tight: AtomicBool,
+    /// Whether a journal file may be made durable while the next one is written: for that it has to
+    /// be known after a restart whether the machine has kept running.
+    pub can_defer: bool,
+    /// The journal file that has no name yet; `u64::MAX` if there is none.
+    pub unnamed: AtomicU64,
+    /// How often journal files were written again in the place of others.
+    pub rewrites: AtomicU64,
     /// From this journal file on, what was acknowledged may not be in the files as it was written,
     /// because a sync failed; `u64::MAX` as long as none has.
     pub unsafe_from: AtomicU64,
@@ -190,6 +202,10 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            tight: AtomicBool::new(false),
+            can_defer: disk.boot_id().is_some(),
+            unnamed: AtomicU64::new(u64::MAX),
+            rewrites: AtomicU64::new(0),
             unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
