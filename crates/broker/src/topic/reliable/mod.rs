@@ -24,6 +24,7 @@ use danube_core::{
     SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
+use dead_letter::Letter;
 use progress::ProgressJournal;
 use publish::PublishBatch;
 use std::collections::BTreeMap;
@@ -87,6 +88,8 @@ pub(super) struct ReliableTopic {
     tail: Offset,
     batch: PublishBatch,
     progress: ProgressJournal,
+    /// Dead letters of this turn.
+    letters: Vec<Letter>,
 }
 
 impl ReliableTopic {
@@ -114,6 +117,7 @@ impl ReliableTopic {
             completions: Completions { sender, signals: Arc::clone(signals) },
             batch: PublishBatch::default(),
             progress: ProgressJournal::default(),
+            letters: Vec::new(),
         };
         for (name, known) in &record.subscriptions {
             loaded.insert(name, known);
@@ -161,12 +165,12 @@ impl ReliableTopic {
         let known = self.subscriptions.get_mut(name)?;
         let turn = &mut Turn {
             now,
-            context: &self.context,
             topic: &self.topic,
             log: &self.log,
             signals: &self.signals,
             completions: &self.completions,
             steps: &mut self.progress.steps,
+            letters: &mut self.letters,
         };
         Some(act(known, turn))
     }
@@ -192,12 +196,12 @@ impl ReliableTopic {
     ) {
         let turn = &mut Turn {
             now,
-            context: &self.context,
             topic: &self.topic,
             log: &self.log,
             signals: &self.signals,
             completions: &self.completions,
             steps: &mut self.progress.steps,
+            letters: &mut self.letters,
         };
         for known in self.subscriptions.values_mut() {
             act(known, turn);
@@ -369,6 +373,9 @@ impl Dispatch for ReliableTopic {
             each.flat_map(ReliableSubscription::restate).collect()
         };
         self.progress.flush(self.context.clock.now(), topic, log, &self.completions, restate);
+        for letter in self.letters.drain(..) {
+            letter.send(&self.context, topic, log, &self.completions);
+        }
     }
 
     fn next_deadline(&self) -> Option<Tick> {
