@@ -77,6 +77,8 @@ fn run(case: &Case, total: u64) -> u64 {
     let config = Config::new(case.kind, FailurePolicy::default(), case.window_max);
     let mut subscription = Subscription::new(config, Progress::default(), Offset(total));
     let mut effects = Vec::new();
+    // The first messages may have been out when the broker died; a seek lays that suspicion.
+    subscription.step(Tick(0), Event::Seek { to: Offset(0) }, &mut effects);
     for id in 1..=case.consumers {
         let consumer = ConsumerId(id);
         subscription.step(Tick(0), Event::Opened { consumer, room: ROOM }, &mut effects);
