@@ -38,13 +38,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 enum Completion {
     Fetched {
         subscription: SubscriptionId,
-        result: Result<ReadBatch, ReadError>,
+        result: Box<Result<ReadBatch, ReadError>>,
     },
     /// Parked messages were read again, from this offset on.
     Refetched {
         subscription: SubscriptionId,
         from: Offset,
-        result: Result<ReadBatch, ReadError>,
+        result: Box<Result<ReadBatch, ReadError>>,
     },
     DeadLettered {
         subscription: SubscriptionId,
@@ -56,6 +56,9 @@ enum Completion {
     /// The restatement of all progress was journaled.
     ProgressRestated,
 }
+
+// Room for 32 of them is made with each topic.
+const _: () = assert!(size_of::<Completion>() <= 64);
 
 /// The way back to the topic for work that completes elsewhere.
 #[derive(Clone)]
@@ -221,10 +224,10 @@ impl ReliableTopic {
     fn on_completion(&mut self, now: Tick, completion: Completion) {
         match completion {
             Completion::Fetched { subscription, result } => {
-                self.with_id(now, subscription, |known, turn| known.fetched(turn, result));
+                self.with_id(now, subscription, |known, turn| known.fetched(turn, *result));
             }
             Completion::Refetched { subscription, from, result } => {
-                self.with_id(now, subscription, |known, turn| known.refetched(turn, from, result));
+                self.with_id(now, subscription, |known, turn| known.refetched(turn, from, *result));
             }
             Completion::DeadLettered { subscription, offset, result } => {
                 self.with_id(now, subscription, |known, turn| {

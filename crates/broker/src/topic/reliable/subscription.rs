@@ -403,13 +403,14 @@ impl ReliableSubscription {
     fn fetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
-            completions.send(Completion::Fetched { subscription, result });
+            completions.send(Completion::Fetched { subscription, result: Box::new(result) });
         });
     }
 
     fn refetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
+            let result = Box::new(result);
             completions.send(Completion::Refetched { subscription, from, result });
         });
     }
