@@ -75,6 +75,7 @@ pub(crate) struct Metrics {
     dropped: PerSubscription<Counter>,
     unmatched: PerSubscription<Counter>,
     stalls: PerSubscription<Counter>,
+    gaps: PerSubscription<Counter>,
     journal: JournalMetrics,
 }
 
@@ -117,6 +118,7 @@ impl Metrics {
             dropped: Family::default(),
             unmatched: Family::default(),
             stalls: Family::default(),
+            gaps: Family::default(),
             journal: JournalMetrics::default(),
         };
         metrics.register();
@@ -154,6 +156,7 @@ impl Metrics {
             "danube_subscription_dropped" "Messages dropped: a full queue, nobody there, or policy drop" self.dropped;
             "danube_subscription_unmatched" "Messages that match nobody's key filter" self.unmatched;
             "danube_subscription_stall" "Times that it was found standing still though it could move; the log says why" self.stalls;
+            "danube_subscription_gap" "Places where messages are missing that were not finished" self.gaps;
             "danube_wal_files" "Journal files" self.journal.files;
             "danube_wal_bytes" "Bytes in journal files" self.journal.bytes;
             "danube_wal_cache_bytes" "Bytes of recent messages in memory" self.journal.cache_bytes;
@@ -221,6 +224,7 @@ impl Metrics {
             dropped: self.dropped.get_or_create(&labels).clone(),
             unmatched: self.unmatched.get_or_create(&labels).clone(),
             stalls: self.stalls.get_or_create(&labels).clone(),
+            gaps: self.gaps.get_or_create(&labels).clone(),
         }
     }
 
@@ -282,6 +286,7 @@ pub(crate) struct SubscriptionMetrics {
     dropped: Counter,
     unmatched: Counter,
     stalls: Counter,
+    gaps: Counter,
 }
 
 impl SubscriptionMetrics {
@@ -303,11 +308,9 @@ impl SubscriptionMetrics {
             Note::DeadLetter(_) => self.dead_letters.inc(),
             Note::Dropped(_) => self.dropped.inc(),
             Note::Unmatched(_) => self.unmatched.inc(),
+            Note::Gap { .. } => self.gaps.inc(),
             // These show in the gauges and in the log.
-            Note::ConsumerGone(_)
-            | Note::DeadLetterFailed(_)
-            | Note::Blocked(_)
-            | Note::Gap { .. } => return,
+            Note::ConsumerGone(_) | Note::DeadLetterFailed(_) | Note::Blocked(_) => return,
         };
     }
 

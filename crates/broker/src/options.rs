@@ -45,8 +45,15 @@ pub struct DispatchOptions {
 /// How the journal writes.
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
+    /// Longest time that writes which are not alone wait for more to come with them, in
+    /// milliseconds. 0: what comes while a group is written is the next one, and none waits.
+    pub flush_interval_ms: u64,
     /// Most bytes of one group commit.
     pub flush_max_batch_bytes: u64,
+    /// Longest time that what was acknowledged before a sync stays without one, in milliseconds:
+    /// what a power loss may take of `async` and `os_cache_flush` topics. 0 leaves it to the
+    /// operating system.
+    pub sync_interval_ms: u64,
     /// Size at which a journal file is closed and the next one begun, in bytes.
     pub journal_file_bytes: u64,
     /// Memory for recent messages of all topics together, in bytes.
@@ -96,7 +103,9 @@ impl Default for DispatchOptions {
 impl Default for StorageOptions {
     fn default() -> StorageOptions {
         StorageOptions {
+            flush_interval_ms: 0,
             flush_max_batch_bytes: 4 << 20,
+            sync_interval_ms: 1000,
             journal_file_bytes: 64 << 20,
             cache_bytes: 32 << 20,
         }

@@ -80,6 +80,11 @@ pub(crate) fn journal_new_path(dir: &Path) -> PathBuf {
     dir.join("journal.new")
 }
 
+/// Path of a journal file that is being copied; nothing in it counts.
+pub(crate) fn journal_copy_path(dir: &Path) -> PathBuf {
+    dir.join("journal.copy")
+}
+
 /// Path of the file that is kept for a full disk.
 pub(crate) fn reserve_path(dir: &Path) -> PathBuf {
     dir.join("journal.reserve")

@@ -8,10 +8,11 @@ use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
 use crate::producers::{Origin, Producers};
 use crate::queue::Queue;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::recovery::Recovered;
 use crate::segment::SegmentId;
 use crate::topic::Topic;
-use crate::topic_log::{Appended, ReadBatch, ReadLimit};
+use crate::topic_log::Appended;
 use crate::wake::Wake;
 use bytes::Bytes;
 use danube_core::subscription::progress::ProgressRecord;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Write(Write),
     /// A topic was deleted: say so in the journal.
     Forget(Arc<Topic>),
+    /// Go on in a new file, so that the present one can be given back.
+    Roll,
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
 }
@@ -143,6 +146,15 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// Whether the last large append found no room.
+    pub tight: AtomicBool,
+    /// Whether a journal file may be made durable while the next one is written: for that it has to
+    /// be known after a restart whether the machine has kept running.
+    pub can_defer: bool,
+    /// The journal file that has no name yet; `u64::MAX` if there is none.
+    pub unnamed: AtomicU64,
+    /// How often journal files were written again in the place of others.
+    pub rewrites: AtomicU64,
     /// From this journal file on, what was acknowledged may not be in the files as it was written,
     /// because a sync failed; `u64::MAX` as long as none has.
     pub unsafe_from: AtomicU64,
@@ -178,6 +190,10 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            tight: AtomicBool::new(false),
+            can_defer: disk.boot_id().is_some(),
+            unnamed: AtomicU64::new(u64::MAX),
+            rewrites: AtomicU64::new(0),
             unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),

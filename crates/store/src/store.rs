@@ -1,5 +1,6 @@
 //! The store: a directory, its lock, its two threads and its topics.
 
+use crate::checkpoint;
 use crate::disk::{Disk, OsDisk};
 use crate::error::{CloseError, Damage, OpenError, TendError};
 use crate::lock::DirLock;
@@ -69,11 +70,14 @@ impl Store {
         let mut found = recover(&*disk, &dir, options.incarnation, progress)?;
         // A killed process may have left bytes that only the kernel has. Once they are read and
         // acted upon, they must not be lost to a later power cut.
-        found.unsecured.take().map_or(Ok(()), |unsecured| unsecured.secure(&*disk, &dir))?;
+        for unsecured in std::mem::take(&mut found.unsecured) {
+            unsecured.secure(&*disk, &dir)?;
+        }
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
         let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
+        checkpoint::keep_reserve(&*shared.disk, &dir, 0);
         let writer = Writer::new(Arc::clone(&shared), next_sequence, tip);
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));

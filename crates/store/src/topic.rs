@@ -7,8 +7,8 @@
 use crate::error::Damage;
 use crate::header::journal_sequence;
 use crate::producers::Producers;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::segment::SegmentRef;
-use crate::topic_log::{ReadBatch, ReadLimit};
 use bytes::Bytes;
 use danube_core::subscription::progress::{Progress, ProgressRecord, Step};
 use danube_core::{Offset, Retention, SubscriptionId, TopicId};

@@ -132,7 +132,7 @@ fn a_file_that_is_wrong_says_where() {
     in_file(
         "storage:\n  cache_bytes: 1\n  cach_bytes: 1\n",
         expect![[r#"
-        config file `FILE`: storage: unknown field `cach_bytes`, expected one of `flush_max_batch_bytes`, `journal_file_bytes`, `cache_bytes` at line 3 column 3
+        config file `FILE`: storage: unknown field `cach_bytes`, expected one of `flush_interval_ms`, `flush_max_batch_bytes`, `sync_interval_ms`, `journal_file_bytes`, `cache_bytes` at line 3 column 3
         help: mend or remove the key; a key of a section stands indented under its name"#]],
     );
     in_file(

@@ -14,6 +14,7 @@ mod disk_full;
 mod doctor;
 mod harness;
 mod load;
+mod retention;
 mod stop;
 mod tools;
 mod wire;

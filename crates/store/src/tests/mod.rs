@@ -13,7 +13,8 @@ mod power;
 mod retention;
 mod service;
 
-use crate::topic_log::{Appended, ReadBatch, ReadLimit, TopicLog};
+use crate::read_batch::{ReadBatch, ReadLimit};
+use crate::topic_log::{Appended, TopicLog};
 use crate::{AppendError, ReadError, Store, StoreOptions};
 use bytes::Bytes;
 use danube_core::subscription::progress::{ProgressRecord, Step};

@@ -30,7 +30,7 @@ fn read(log: &TopicLog) -> Result<ReadBatch, ReadError> {
 fn what_a_failed_sync_drops_is_no_damage_and_is_written_again() {
     let (mut waited, mut moved) = (0, 0);
     // From whichever operation on it fails: some hit the sync before the checkpoint.
-    for (seed, from) in (0..10).flat_map(|seed| (20..40).map(move |from| (seed, from))) {
+    for (seed, from) in (0..10).flat_map(|seed| (20..60).map(move |from| (seed, from))) {
         let disk = SimDisk::new(seed, false);
         let faults = vec![(from..99, Fault::Sync), (from..99, Fault::Create)];
         disk.begin(Plan { faults, ..Plan::default() });
@@ -44,8 +44,9 @@ fn what_a_failed_sync_drops_is_no_damage_and_is_written_again() {
         };
         let store = Store::open_on(Arc::new(disk.clone()), options, &mut |_| {}).expect("opens");
         let log = store.topic(TopicId(1), Epoch(1));
-        // A full file, so that there is something to say in a checkpoint.
-        let full = append(&store.topic(TopicId(2), Epoch(1)), &"x".repeat(4000));
+        // Full files, so that there is something to say in a checkpoint.
+        let other = store.topic(TopicId(2), Epoch(1));
+        let full = (0..2).all(|_| append(&other, &"x".repeat(4000)));
         if !(full && append(&log, "one")) {
             continue;
         }

@@ -449,8 +449,15 @@ impl ReliableSubscription {
     }
 
     fn note(&self, turn: &Turn<'_>, note: Note) {
-        if let Note::Unmatched(_) = note {
-            tracing::debug!(topic = %turn.topic.name, subscription = %self.name, "a message matches nobody's key filter and is skipped");
+        let (topic, subscription) = (&turn.topic.name, &self.name);
+        match note {
+            Note::Unmatched(_) => {
+                tracing::debug!(%topic, %subscription, "a message matches nobody's key filter and is skipped");
+            }
+            Note::Gap { first, end } => {
+                tracing::warn!(%topic, %subscription, %first, %end, "the log does not have messages that were not finished: retention took them, or a power loss; delivery goes on behind them");
+            }
+            _ => {}
         }
         self.metrics.note(note);
     }

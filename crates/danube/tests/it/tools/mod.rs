@@ -8,8 +8,10 @@ mod seek;
 
 use crate::harness::{Node, Run, danube};
 use crate::wire::{Wire, message};
+use danube_core::{Position, WallMs};
 use danube_wire::proto::danube::{NackRequest, StreamMessage};
 use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tonic::Streaming;
 
 /// Runs `danube ctl topics` against the node.
@@ -60,6 +62,21 @@ pub async fn publish<P: Into<Vec<u8>>>(
         message.routing_key = Some(format!("k{}", index % 7));
         wire.send(message).await.expect("published");
     }
+}
+
+/// A time after everything published so far and before everything published from now on, by the
+/// broker's clock as well as by ours, as a position.
+fn between() -> String {
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        u64::try_from(since.as_millis()).expect("before the year 500 million")
+    };
+    // The two clocks may differ by the rounding.
+    let middle = now() + 5;
+    while now() < middle + 5 {
+        std::thread::yield_now();
+    }
+    Position::Time(WallMs(middle)).to_string()
 }
 
 /// The next message of a stream.
