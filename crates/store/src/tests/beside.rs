@@ -133,7 +133,7 @@ fn how_far_a_producer_has_come_outlives_journal_files_and_failed_syncs() {
     let store =
         Store::open_on(Arc::new(disk.clone()), options(dir.path()), &mut |_| {}).expect("opens");
     let log = topic(&store, 1);
-    log.open_producer(PRODUCER, |_| {});
+    open_producer(&log, PRODUCER);
     append_numbered(&log, &["a", "b"], 10);
     // Written again elsewhere.
     disk.set(|condition| condition.fail_sync = true);

@@ -41,7 +41,7 @@ fn a_journals_bytes_are_pinned() {
     record(&log, 8, Step::Failed { offset, attempt: 2, blocked: true, reason }).expect("records");
     let records = vec![Bytes::from_static(b"mine")];
     let producer = ProducerId(77);
-    log.open_producer(producer, |_| {});
+    open_producer(&log, producer);
     let origin = Origin { producer, epoch: 1, after: 0, first_sequence: 500 };
     let mut batch = RecordBatchBuilder::default();
     batch.push(|out| out.extend_from_slice(b"mine"));

@@ -9,8 +9,9 @@ use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::dead_letter::Letter;
 use super::watch::Watch;
-use super::{Completion, Completions, dead_letter};
+use super::{Completion, Completions};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
@@ -24,7 +25,7 @@ use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
 use danube_wire::stream::Delivered;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -37,13 +38,14 @@ const ABSENCE_MAX_MS: u64 = 300_000;
 /// What a turn of the actor lends to its subscriptions, and what it collects from them.
 pub(super) struct Turn<'a> {
     pub(super) now: Tick,
-    pub(super) context: &'a Arc<Context>,
     pub(super) topic: &'a Arc<TopicIdentity>,
     pub(super) log: &'a TopicLog,
     pub(super) signals: &'a Arc<Signals>,
     pub(super) completions: &'a Completions,
     /// Progress to journal at the end of the turn.
     pub(super) steps: &'a mut Vec<ProgressRecord>,
+    /// Dead letters to send after that.
+    pub(super) letters: &'a mut Vec<Letter>,
 }
 
 /// One reliable subscription: its engine and what the engine's words refer to.
@@ -60,9 +62,6 @@ pub(super) struct ReliableSubscription {
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
     bodies: BTreeMap<Offset, Record>,
-    /// Messages of which a dead-letter copy may be there though nobody has said so: those that
-    /// failed before the last restart, and those whose copy came to an unknown end.
-    suspects: BTreeSet<Offset>,
     pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
@@ -86,7 +85,6 @@ impl ReliableSubscription {
             .max(1);
         let progress = log.subscription(record.id, record.start);
         let config = Config::new(record.kind, policy.clone(), window_max);
-        let suspects = progress.failures().map(|(offset, _)| offset).collect();
         ReliableSubscription {
             id: record.id,
             name: name.clone(),
@@ -98,7 +96,6 @@ impl ReliableSubscription {
             streams: HashMap::new(),
             absent: HashMap::new(),
             bodies: BTreeMap::new(),
-            suspects,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
@@ -146,8 +143,6 @@ impl ReliableSubscription {
         self.bodies.clear();
         let config = Config::new(kind, self.policy.clone(), self.window_max);
         let progress = self.engine.progress().clone();
-        // A copy may be under way for the engine that is gone.
-        self.suspects = progress.failures().map(|(offset, _)| offset).collect();
         self.engine = Subscription::new(config, progress, turn.log.bounds().next);
     }
 
@@ -293,7 +288,6 @@ impl ReliableSubscription {
             }
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
-                self.suspects.insert(offset);
                 self.step(turn, Event::DeadLetterFailed { offset, reason: fault.message });
             }
         }
@@ -313,8 +307,6 @@ impl ReliableSubscription {
     /// Puts the cursor; answers where it was. What waits in the streams becomes void by that.
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
-        // Attempts restart: what fails after this is another failure, with a copy of its own.
-        self.suspects.clear();
         self.step(turn, Event::Seek { to });
         self.tell_terms();
         old
@@ -417,11 +409,7 @@ impl ReliableSubscription {
                     queue.void(ticket);
                 }
             }
-            Effect::Release { offset } => {
-                self.suspects.remove(&offset);
-                self.bodies.remove(&offset);
-            }
-            Effect::Park { offset } => {
+            Effect::Release { offset } | Effect::Park { offset } => {
                 self.bodies.remove(&offset);
             }
             Effect::Record(step) => self.record(turn, step),
@@ -435,13 +423,14 @@ impl ReliableSubscription {
     fn fetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
-            completions.send(Completion::Fetched { subscription, result });
+            completions.send(Completion::Fetched { subscription, result: Box::new(result) });
         });
     }
 
     fn refetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
+            let result = Box::new(result);
             completions.send(Completion::Refetched { subscription, from, result });
         });
     }
@@ -465,20 +454,14 @@ impl ReliableSubscription {
         reason: Option<String>,
     ) {
         let body = self.bodies.get(&offset).expect("the engine holds what it dead-letters");
-        let origin = dead_letter::Origin {
-            topic: turn.topic.name.clone(),
-            subscription: self.name.clone(),
+        turn.letters.push(Letter {
+            subscription: self.id,
+            name: self.name.clone(),
             offset,
             attempt,
             reason,
-            is_suspect: self.suspects.contains(&offset),
-        };
-        let target = self.policy.dead_letter_topic.clone();
-        let (completions, subscription) = (turn.completions.clone(), self.id);
-        let (context, body) = (Arc::clone(turn.context), body.clone());
-        tokio::spawn(async move {
-            let result = dead_letter::copy(&context, target, origin, &body).await;
-            completions.send(Completion::DeadLettered { subscription, offset, result });
+            target: self.policy.dead_letter_topic.clone(),
+            body: body.clone(),
         });
     }
 
