@@ -53,18 +53,6 @@ pub fn stream_subscription_type(number: i32) -> Result<SubscriptionType, Fault> 
     }
 }
 
-/// The schema reference of a native producer as that of a compatible one.
-pub fn schema_reference(reference: stream::SchemaReference) -> danube::SchemaReference {
-    use danube::schema_reference::VersionRef;
-    use stream::schema_reference::Version;
-    let version_ref = reference.version.map(|version| match version {
-        Version::Latest(latest) => VersionRef::UseLatest(latest),
-        Version::Pinned(version) => VersionRef::PinnedVersion(version),
-        Version::AtLeast(version) => VersionRef::MinVersion(version),
-    });
-    danube::SchemaReference { subject: reference.subject, version_ref }
-}
-
 /// A `danube.stream.v1.Position`; absent is the latest.
 pub fn stream_position(position: Option<stream::Position>) -> Position {
     use stream::position::At;

@@ -29,7 +29,7 @@ mod verdict;
 pub(crate) use caller::Caller;
 pub(crate) use gate::{Tagged, TopicGate};
 pub(crate) use service::Registry;
-pub(crate) use topic_config::{adopt, check_reference, describe};
+pub(crate) use topic_config::{Wanted, adopt, choose, describe};
 
 /// What operators ask beyond the compatible contract.
 pub(crate) mod control {

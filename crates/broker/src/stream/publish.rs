@@ -9,7 +9,7 @@
 
 use super::refusal::Refused;
 use crate::context::Context;
-use crate::schema::{self, Tagged};
+use crate::schema::{self, Tagged, Wanted};
 use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHandle};
 use bytes::Bytes;
 use danube_core::name::ProducerName;
@@ -417,6 +417,15 @@ fn check(
     Ok(checked)
 }
 
+fn wanted(version: Option<&proto::schema_reference::Version>) -> Wanted {
+    use proto::schema_reference::Version;
+    match version {
+        Some(Version::Pinned(version)) => Wanted::Pinned(*version),
+        Some(Version::AtLeast(version)) => Wanted::AtLeast(*version),
+        Some(Version::Latest(_)) | None => Wanted::Latest,
+    }
+}
+
 async fn open(
     context: &Arc<Context>,
     request: &proto::OpenProducer,
@@ -424,17 +433,18 @@ async fn open(
     let topic = TopicName::parse(&request.topic)?;
     let name = ProducerName::parse(&request.producer_name)?;
     // Before the topic is made, so that a refused producer leaves nothing behind.
-    let reference = request.schema.clone().map(convert::schema_reference);
-    let adoption = match &reference {
-        Some(reference) => Some(schema::check_reference(context, &topic, reference)?),
+    let choice = match &request.schema {
+        Some(reference) => {
+            let wanted = wanted(reference.version.as_ref());
+            Some(schema::choose(context, &topic, &reference.subject, wanted)?)
+        }
         None => None,
     };
     let delivery = convert::stream_delivery(request.delivery)?;
     let mode = if request.exclusive { AccessMode::Exclusive } else { AccessMode::Shared };
     let handle = context.topics.get_or_create(context, &topic, delivery).await?;
-    let chosen = adoption.as_ref().map(|adoption| adoption.version());
-    if let Some(adoption) = adoption {
-        schema::adopt(context, &topic, &name, adoption).await?;
+    if let Some(choice) = &choice {
+        schema::adopt(context, &topic, &name, choice).await?;
     }
     let OpenedProducer { id, opened } = handle.open_producer(name.clone(), mode).await?;
     let message_len_max = message_len_max(context.options.policies.max_message_size);
@@ -445,8 +455,8 @@ async fn open(
         window_batches: RUNS_MAX as u32,
         window_bytes: WINDOW_BYTES,
         message_bytes_max: message_len_max,
-        schema_id: chosen.map(|(id, _)| id.0),
-        schema_version: chosen.map(|(_, version)| version),
+        schema_id: choice.as_ref().map(|choice| choice.schema_id),
+        schema_version: choice.as_ref().map(|choice| choice.version),
         is_volatile: handle.identity().delivery == Delivery::NonReliable,
     };
     let producer = Producer {

@@ -8,6 +8,7 @@ use std::path::Path;
 /// Changed copies of each file of the corpus.
 const COPIES: u64 = 40;
 
+#[expect(clippy::disallowed_methods, reason = "the corpus is files, and this is a test")]
 fn run(target: &str, fuzz: fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
