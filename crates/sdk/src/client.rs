@@ -63,6 +63,15 @@ impl Client {
         Ok(client)
     }
 
+    /// A connection with the settings of this library, for measuring what it costs by itself.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    #[doc(hidden)]
+    pub async fn raw_channel(url: &str) -> Result<tonic::transport::Channel, Error> {
+        Options::default().connect(url).await
+    }
+
     /// Begins a client with time limits of its own.
     ///
     /// ```no_run
