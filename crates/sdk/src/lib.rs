@@ -47,6 +47,8 @@ mod cluster;
 mod connection;
 mod consumer;
 mod error;
+#[doc(hidden)]
+pub mod measured;
 mod message;
 mod producer;
 mod typed;

@@ -8,6 +8,7 @@
 
 mod builder;
 mod inbox;
+pub(crate) mod measured;
 mod message;
 mod partition;
 mod ranges;

@@ -346,7 +346,7 @@ impl Partition {
         }
     }
 
-    fn settled(&self, settled: Settled, session: u64, inbox: &Inbox) {
+    pub(super) fn settled(&self, settled: Settled, session: u64, inbox: &Inbox) {
         if !settled.failure.is_empty() {
             tracing::warn!(reason = settled.failure, "acks of {} were not taken", self.who);
         }
@@ -367,7 +367,7 @@ impl Partition {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn begin_session(&self) -> u64 {
+    pub(super) fn begin_session(&self) -> u64 {
         let mut outgoing = self.outgoing.lock();
         outgoing.sessions += 1;
         outgoing.session = outgoing.sessions;
@@ -390,7 +390,7 @@ impl Partition {
     }
 
     /// What the stream of `session` has to send now.
-    fn next_request(
+    pub(super) fn next_request(
         &self,
         session: u64,
         timeout: Duration,

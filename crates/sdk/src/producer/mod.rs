@@ -11,6 +11,7 @@ mod batch;
 mod builder;
 mod lane;
 mod link;
+pub(crate) mod measured;
 mod queue;
 mod receipt;
 
