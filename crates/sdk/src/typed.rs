@@ -206,10 +206,10 @@ impl<T: DeserializeOwned> TypedConsumer<T> {
     /// use std::time::Duration;
     ///
     /// let message = prices.next().await?;
-    /// let _ = match message.value() {
+    /// drop(match message.value() {
     ///     Ok(_price) => prices.ack(&message),
     ///     Err(error) => prices.nack(&message, Duration::ZERO, error.to_string()),
-    /// };
+    /// });
     /// # Ok(())
     /// # }
     /// ```

@@ -69,7 +69,7 @@ async fn measure(extent: Extent, load: &Load) -> Result<Report, Failure> {
     let mut lanes = Vec::new();
     for index in 0..load.connections {
         let channel = channel::connect(&server.url).await?;
-        lanes.push(Arc::new(Outlet::Compatible(Lane::bare(channel, load, index))));
+        lanes.push(Arc::new(Outlet::Compatible(Box::new(Lane::bare(channel, load, index)))));
     }
     let progress = Progress::new("warming up");
     drive(&lanes, load, Pace::of_count(load.warm_up), &progress).await?;

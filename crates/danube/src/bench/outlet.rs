@@ -26,7 +26,7 @@ pub enum Outlet {
     /// Streams of batches.
     Native(Producer),
     /// One call per message.
-    Compatible(Lane),
+    Compatible(Box<Lane>),
 }
 
 /// One producer per connection on `topic`.
@@ -46,7 +46,7 @@ pub async fn outlets(subject: &Subject, topic: &str, load: &Load) -> Result<Vec<
                 let channel = channel::connect(url).await?;
                 let reliable = subject.is_reliable();
                 let lane = Lane::attach(url, channel, topic, reliable, (load, index)).await?;
-                Outlet::Compatible(lane)
+                Outlet::Compatible(Box::new(lane))
             }
         });
     }

@@ -122,7 +122,7 @@ async fn open(
             let (url, reliable) = (&subject.service_addr, subject.is_reliable());
             let shared = shared.expect("one of the two is there");
             let lane = super::lane::Lane::attach(url, shared, name, reliable, (load, 0)).await;
-            lane.map(Outlet::Compatible).map(Arc::new)
+            lane.map(|lane| Arc::new(Outlet::Compatible(Box::new(lane))))
         }
     });
     opening.buffered(MADE_AT_ONCE).try_collect().await

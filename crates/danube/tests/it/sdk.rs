@@ -29,7 +29,7 @@ async fn read(consumer: &Consumer, count: usize) -> Vec<(u64, u32, String)> {
         let message = comes("a message", consumer.next()).await.expect("received");
         let text = String::from_utf8(message.payload().to_vec()).expect("text");
         messages.push((message.offset(), message.attempt(), text));
-        let _ = consumer.ack(&message);
+        drop(consumer.ack(&message));
     }
     messages
 }
@@ -85,7 +85,7 @@ async fn what_is_acknowledged_is_there_once_after_kills_under_load() {
         let message = comes("a message", reader.next()).await.expect("received");
         assert_eq!(message.offset(), read.len() as u64, "in order, nothing left out");
         read.push(String::from_utf8(message.payload().to_vec()).expect("text"));
-        let _ = reader.ack(&message);
+        drop(reader.ack(&message));
     }
     for (n, offset) in offsets.iter().enumerate() {
         assert_eq!(read[*offset as usize], n.to_string(), "what a receipt said is true");

@@ -32,8 +32,8 @@ impl Receiving {
         let credit = Some(Credit { messages: batch, bytes: u64::MAX });
         let partition = Partition::new(Subscribe { credit, ..Subscribe::default() });
         let session = partition.begin_session();
-        let mut context = Context::from_waker(Waker::noop());
-        let subscribe = partition.next_request(session, Duration::MAX, &mut context);
+        let context = Context::from_waker(Waker::noop());
+        let subscribe = partition.next_request(session, Duration::MAX, &context);
         assert!(subscribe.is_ready(), "the first request subscribes");
         let received = EncodedMessages::new(out.freeze(), batch);
         Receiving { partition, inbox: Inbox::new(1), session, received, offset: 0 }
@@ -58,7 +58,7 @@ impl Receiving {
             seen += message.payload().len();
             drop(message.partition.ack(message.session, Ranges::one(message.range())));
         }
-        let request = partition.next_request(session, Duration::from_secs(30), &mut context);
+        let request = partition.next_request(session, Duration::from_secs(30), &context);
         let Poll::Ready(Some(request)) = request else { panic!("acks are to be sent") };
         assert_eq!(request.acks.len(), 1, "one range");
         partition.settled(Settled { id: request.id, ..Settled::default() }, session, &self.inbox);

@@ -46,7 +46,7 @@ use std::time::Duration;
 /// loop {
 ///     let message = consumer.next().await?;
 ///     println!("{}: {:?}", message.offset(), message.payload());
-///     let _ = consumer.ack(&message);
+///     drop(consumer.ack(&message));
 /// }
 /// # }
 /// ```
@@ -132,7 +132,7 @@ impl Consumer {
     /// use std::time::Duration;
     ///
     /// let messages = consumer.next_batch(100, Duration::from_secs(1)).await?;
-    /// let _ = consumer.ack_all(&messages);
+    /// drop(consumer.ack_all(&messages));
     /// # Ok(())
     /// # }
     /// ```
@@ -186,7 +186,7 @@ impl Consumer {
     /// use std::time::Duration;
     ///
     /// let message = consumer.next().await?;
-    /// let _ = consumer.extend(&message, Duration::from_secs(120));
+    /// drop(consumer.extend(&message, Duration::from_secs(120)));
     /// # Ok(())
     /// # }
     /// ```
@@ -257,7 +257,7 @@ impl Consumer {
     /// let orders = orders.typed::<Order>();
     /// let order = orders.next().await?;
     /// println!("order {}", order.value()?.id);
-    /// let _ = orders.ack(&order);
+    /// drop(orders.ack(&order));
     /// # Ok(())
     /// # }
     /// ```

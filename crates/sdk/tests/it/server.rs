@@ -44,6 +44,9 @@ pub struct Server {
     runtime: Option<Runtime>,
 }
 
+/// A schema's id and version.
+type Asked = (u64, Option<u32>);
+
 /// What discovery says.
 #[derive(Clone, Default)]
 pub struct Topology {
@@ -52,7 +55,7 @@ pub struct Topology {
     /// Topics with partitions.
     pub partitions: Arc<Mutex<HashMap<String, Vec<String>>>>,
     /// What the schema registry was asked for.
-    pub schemas_asked: Arc<Mutex<Vec<(u64, Option<u32>)>>>,
+    pub schemas_asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {

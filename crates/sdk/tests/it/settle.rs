@@ -48,11 +48,11 @@ async fn what_comes_while_two_requests_are_unanswered_is_gathered() {
     let messages = receive(&consumer, 8).await;
     let mut requests = Vec::new();
     for message in &messages[..2] {
-        let _ = consumer.ack(message);
+        drop(consumer.ack(message));
         requests.push(stream.settling().await);
     }
     for message in messages[2..].iter().rev() {
-        let _ = consumer.ack(message);
+        drop(consumer.ack(message));
     }
     stream.settled(proto::Settled { id: requests[0].id, ..Default::default() }).await;
     let gathered = stream.settling().await;
@@ -137,7 +137,7 @@ async fn a_payload_that_is_no_value_can_still_be_settled() {
     let message = comes("a message", numbers.next()).await.expect("received");
     let error = message.value().expect_err("`m0` is no number");
     assert!(matches!(error, Error::Payload { doing: "read", .. }), "{error}");
-    let _ = numbers.nack(&message, Duration::ZERO, "no number");
+    drop(numbers.nack(&message, Duration::ZERO, "no number"));
     assert_eq!(stream.settling().await.nacks[0].reason, "no number");
 }
 
