@@ -196,7 +196,12 @@ impl Partition {
         let give_up_at = Instant::now() + options.call_timeout;
         let mut failures = 0;
         let error = loop {
-            let ended = self.serve(&cluster, &inbox, &mut subscribed, &mut failures).await;
+            let began = Instant::now();
+            let ended = self.serve(&cluster, &inbox, &mut subscribed).await;
+            // A stream that ends soon, again and again, is a failure too: two of one name, say.
+            if began.elapsed() > options.pause_max {
+                failures = 0;
+            }
             self.end_session();
             inbox.forget(&self);
             let trouble = match ended {
@@ -238,7 +243,6 @@ impl Partition {
         cluster: &Arc<Cluster>,
         inbox: &Inbox,
         subscribed: &mut Option<oneshot::Sender<Result<(), Error>>>,
-        failures: &mut u32,
     ) -> Result<Closed, Trouble> {
         let limit = cluster.options.call_timeout;
         let route = cluster.route(&self.topic).await.map_err(Trouble::from_error)?;
@@ -262,7 +266,6 @@ impl Partition {
                     };
                     if answer.rest.subscribed.is_some() {
                         is_answered = true;
-                        *failures = 0;
                         if let Some(subscribed) = subscribed.take() {
                             let _ = subscribed.send(Ok(()));
                         }

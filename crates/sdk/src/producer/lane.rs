@@ -327,15 +327,17 @@ impl Lane {
             let trouble = match self.attach(cluster).await {
                 Err(trouble) => trouble,
                 Ok(()) => {
-                    failures = 0;
                     if let Some(opened) = opened.take() {
                         // Whoever opened may have gone away meanwhile.
                         let _ = opened.send(Ok(()));
                     }
-                    match self.session_ends().await {
-                        Some(trouble) => trouble,
-                        None => return,
+                    let began = Instant::now();
+                    let Some(trouble) = self.session_ends().await else { return };
+                    // A session that ends soon, again and again, is a failure too.
+                    if began.elapsed() > cluster.options.pause_max {
+                        failures = 0;
                     }
+                    trouble
                 }
             };
             failures += 1;
