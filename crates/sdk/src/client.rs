@@ -5,6 +5,7 @@ use crate::connection::Options;
 use crate::consumer::ConsumerBuilder;
 use crate::error::Error;
 use crate::producer::ProducerBuilder;
+use crate::schema::Schema;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,31 @@ impl Client {
         let client = Client::builder(url).build()?;
         client.cluster.channel(client.cluster.url(), Purpose::Publish).await?;
         Ok(client)
+    }
+
+    /// One version of a schema, from the registry or from memory.
+    ///
+    /// # Errors
+    /// What the registry said, or that it cannot be reached.
+    ///
+    /// ```no_run
+    /// # async fn example(client: danube_sdk::Client) -> Result<(), danube_sdk::Error> {
+    /// let schema = client.schema(17, 3).await?;
+    /// println!("{}", String::from_utf8_lossy(schema.definition()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schema(&self, id: u64, version: u32) -> Result<Arc<Schema>, Error> {
+        self.cluster.schema(id, version).await
+    }
+
+    /// A connection with the settings of this library, for measuring what it costs by itself.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    #[doc(hidden)]
+    pub async fn raw_channel(url: &str) -> Result<tonic::transport::Channel, Error> {
+        Options::default().connect(url).await
     }
 
     /// Begins a client with time limits of its own.

@@ -8,6 +8,7 @@
 use crate::connection::Options;
 use crate::error::Error;
 use crate::producer::Link;
+use crate::schema;
 use danube_wire::proto::danube as proto;
 use parking_lot::Mutex;
 use proto::discovery_client::DiscoveryClient;
@@ -39,6 +40,7 @@ pub(crate) struct Cluster {
     pub(crate) options: Options,
     channels: Mutex<HashMap<(String, Purpose), Channel>>,
     links: Mutex<HashMap<Route, Arc<Link>>>,
+    pub(crate) schemas: schema::Known,
 }
 
 /// The broker that serves one topic partition.
@@ -53,7 +55,8 @@ pub(crate) struct Route {
 
 impl Cluster {
     pub(crate) fn new(url: String, options: Options) -> Cluster {
-        Cluster { url, options, channels: Mutex::default(), links: Mutex::default() }
+        let (channels, links) = (Mutex::default(), Mutex::default());
+        Cluster { url, options, channels, links, schemas: schema::Known::default() }
     }
 
     /// The service address.

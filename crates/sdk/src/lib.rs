@@ -47,8 +47,11 @@ mod cluster;
 mod connection;
 mod consumer;
 mod error;
+#[doc(hidden)]
+pub mod measured;
 mod message;
 mod producer;
+mod schema;
 mod typed;
 
 pub use client::{Client, ClientBuilder};
@@ -57,4 +60,5 @@ pub use danube_core::FaultKind;
 pub use error::Error;
 pub use message::{Attributes, MessageId, NewMessage};
 pub use producer::{Producer, ProducerBuilder, Receipt, SchemaChoice};
+pub use schema::Schema;
 pub use typed::{TypedConsumer, TypedMessage, TypedProducer};

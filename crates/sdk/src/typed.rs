@@ -1,14 +1,18 @@
 //! Producers and consumers of values instead of bytes: JSON, by serde.
 //!
+//! A message that names a schema is read as that version of it says; the schema is fetched once.
+//!
 //! Law: a payload that is no value of the type is still a message that can be acked or nacked.
 
 use crate::consumer::{Ack, Consumer, Message};
 use crate::error::Error;
 use crate::message::{MessageId, NewMessage};
 use crate::producer::{Producer, Receipt};
+use crate::schema::{Schema, read_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Publishes values of `T`; made with [`Producer::typed`].
@@ -112,6 +116,7 @@ impl<T: Serialize> TypedProducer<T> {
 #[derive(Debug)]
 pub struct TypedMessage<T> {
     message: Message,
+    schema: Option<Arc<Schema>>,
     value: Result<T, Error>,
 }
 
@@ -119,7 +124,7 @@ impl<T> TypedMessage<T> {
     /// The value.
     ///
     /// # Errors
-    /// [`Error::Payload`], when the payload is none.
+    /// [`Error::Payload`], when the payload is none; why the schema could not be fetched.
     ///
     /// ```no_run
     /// # fn example(message: danube_sdk::TypedMessage<f64>) -> Result<(), danube_sdk::Error> {
@@ -144,6 +149,17 @@ impl<T> TypedMessage<T> {
     /// ```
     pub fn into_value(self) -> Result<T, Error> {
         self.value
+    }
+
+    /// The schema that it names, if it does and the registry has it.
+    ///
+    /// ```no_run
+    /// # fn example(message: danube_sdk::TypedMessage<f64>) {
+    /// println!("{:?}", message.schema().map(|schema| schema.subject()));
+    /// # }
+    /// ```
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_deref()
     }
 
     /// The message: offset, attributes, bytes and so on.
@@ -190,21 +206,27 @@ impl<T: DeserializeOwned> TypedConsumer<T> {
     /// use std::time::Duration;
     ///
     /// let message = prices.next().await?;
-    /// let _ = match message.value() {
+    /// drop(match message.value() {
     ///     Ok(_price) => prices.ack(&message),
     ///     Err(error) => prices.nack(&message, Duration::ZERO, error.to_string()),
-    /// };
+    /// });
     /// # Ok(())
     /// # }
     /// ```
     pub async fn next(&self) -> Result<TypedMessage<T>, Error> {
         let message = self.consumer.next().await?;
-        let value = serde_json::from_slice(&message.payload()).map_err(|error| Error::Payload {
-            topic: message.topic().to_owned(),
-            doing: "read",
-            why: error.to_string(),
-        });
-        Ok(TypedMessage { message, value })
+        let (schema, value) = match self.consumer.schema_of(&message).await {
+            Err(error) => (None, Err(error)),
+            Ok(schema) => {
+                let read = match &schema {
+                    Some(schema) => schema.read(&message.payload()),
+                    None => read_json(&message.payload()),
+                };
+                let topic = message.topic().to_owned();
+                (schema, read.map_err(|why| Error::Payload { topic, doing: "read", why }))
+            }
+        };
+        Ok(TypedMessage { message, schema, value })
     }
 
     /// As [`Consumer::ack`].

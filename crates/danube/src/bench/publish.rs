@@ -1,14 +1,16 @@
 //! `danube bench publish`: from the call to the acknowledgement.
 
-use super::drive::{drive, lanes};
+use super::drive::drive;
 use super::echo;
 use super::load::{Extent, Load, Pace, Subject};
+use super::outlet::outlets;
 use super::process::Watch;
 use super::report::{Progress, Report};
 use super::schema;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use serde_json::json;
+use std::sync::Arc;
 
 /// How long one turn of one topic takes with `--compare-schema`, when nobody says.
 const SCHEMA_ROUND_SECONDS: u64 = 2;
@@ -43,7 +45,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     if !compare_echo {
         return measure(&subject, extent, &load).await?.print(load.output);
     }
-    let echo = echo::measure(extent, &load).await?;
+    let echo = echo::yardstick(subject.wire, extent, &load).await?;
     let publish = measure(&subject, extent, &load).await?;
     let ratio = publish.rate() / echo.rate();
     match load.output {
@@ -59,26 +61,31 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
 }
 
-async fn measure(subject: &Subject, extent: Extent, load: &Load) -> Result<Report, Failure> {
-    let topic = subject.topic()?;
-    let reliable = subject.is_reliable();
-    let lanes = lanes(&subject.service_addr, topic.as_str(), reliable, load).await?;
+/// Measures, after a warm-up.
+///
+/// # Errors
+/// As [`run`].
+pub async fn measure(subject: &Subject, extent: Extent, load: &Load) -> Result<Report, Failure> {
+    let topic = subject.make_topic().await?;
+    let outlets = outlets(subject, topic.as_str(), load).await?;
+    let outlets: Vec<_> = outlets.into_iter().map(Arc::new).collect();
     let progress = Progress::new("warming up");
-    drive(&lanes, Pace::of_count(load.warm_up), &progress).await?;
+    drive(&outlets, load, Pace::of_count(load.warm_up), &progress).await?;
     progress.finish();
 
     let progress = Progress::new("publishing");
-    let watch = Watch::start(subject.pid)?;
-    let measured = drive(&lanes, Pace::starting_now(extent), &progress).await?;
+    let watch = Watch::start(subject.process())?;
+    let measured = drive(&outlets, load, Pace::starting_now(extent), &progress).await?;
     let usage = watch.and_then(Watch::end);
     progress.finish();
     Ok(Report {
-        name: "publish",
         setting: format!("{}, to {topic}", echo::setting(load)),
         size: load.size,
+        messages: measured.latencies.count(),
         latencies: measured.latencies,
         latency_of: "call to acknowledgement",
         elapsed: measured.elapsed,
         usage,
+        ..Report::new("publish")
     })
 }

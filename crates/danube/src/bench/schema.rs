@@ -3,16 +3,18 @@
 //! Rounds alternate, so that whatever else the machine does falls on both; the median of the ratios
 //! is the answer. Law: the messages of both topics differ in nothing but schema id and version.
 
-use super::drive::{Lane, drive, lanes};
+use super::drive::drive;
 use super::load::{Load, Pace, Subject};
+use super::outlet::{Outlet, outlets, outlets_of};
 use super::report::Progress;
 use crate::channel::{self, call};
-use crate::compat;
+use crate::compat::{self, SchemaTag};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use danube_wire::proto::danube_schema as proto;
 use proto::schema_registry_client::SchemaRegistryClient;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Turns of each topic.
@@ -26,16 +28,18 @@ pub async fn run(subject: &Subject, seconds: u64, load: &Load) -> Result<(), Fai
     let url = &subject.service_addr;
     let name = format!("bench-{}", compat::unix_ms());
     let topic = |kind: &str| format!("/default/{name}-{kind}");
-    let plain = lanes(url, &topic("plain"), subject.is_reliable(), load).await?;
-    let mut enforced = lanes(url, &topic("enforced"), subject.is_reliable(), load).await?;
-    let (schema_id, version) = enforce(url, &name, &topic("enforced")).await?;
-    enforced.iter_mut().for_each(|lane| lane.tag(schema_id, version));
+    let shared = |outlets: Vec<Outlet>| outlets.into_iter().map(Arc::new).collect::<Vec<_>>();
+    let plain = shared(outlets(subject, &topic("plain"), load).await?);
+    // Its first producers make the topic.
+    drop(outlets(subject, &topic("enforced"), load).await?);
+    let tag = enforce(url, &name, &topic("enforced")).await?;
+    let enforced = shared(outlets_of(subject, &topic("enforced"), load, Some(&tag)).await?);
 
     let progress = Progress::new("publishing, by turns");
     let mut ratios = Vec::with_capacity(ROUNDS);
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for each in [&plain, &enforced] {
-        drive(each, Pace::of_count(load.warm_up), &progress).await?;
+        drive(each, load, Pace::of_count(load.warm_up), &progress).await?;
     }
     for round in 0..ROUNDS {
         // Which of the two goes first changes too.
@@ -43,8 +47,10 @@ pub async fn run(subject: &Subject, seconds: u64, load: &Load) -> Result<(), Fai
             0 => (&plain, &enforced),
             _ => (&enforced, &plain),
         };
-        let (first, second) =
-            (rate(first, seconds, &progress).await?, rate(second, seconds, &progress).await?);
+        let (first, second) = (
+            rate(first, load, seconds, &progress).await?,
+            rate(second, load, seconds, &progress).await?,
+        );
         let (plain, enforced) = if round % 2 == 0 { (first, second) } else { (second, first) };
         ratios.push(enforced / plain);
         without.push(plain);
@@ -64,8 +70,14 @@ pub async fn run(subject: &Subject, seconds: u64, load: &Load) -> Result<(), Fai
     }
 }
 
-async fn rate(lanes: &[Lane], seconds: u64, progress: &Progress) -> Result<f64, Failure> {
-    let measured = drive(lanes, Pace::for_time(Duration::from_secs(seconds)), progress).await?;
+async fn rate(
+    outlets: &[Arc<Outlet>],
+    load: &Load,
+    seconds: u64,
+    progress: &Progress,
+) -> Result<f64, Failure> {
+    let measured =
+        drive(outlets, load, Pace::for_time(Duration::from_secs(seconds)), progress).await?;
     Ok(measured.latencies.count() as f64 / measured.elapsed.as_secs_f64())
 }
 
@@ -76,7 +88,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// Registers a schema and has the topic enforce it; answers what messages carry.
-async fn enforce(url: &str, subject: &str, topic: &str) -> Result<(u64, u32), Failure> {
+async fn enforce(url: &str, subject: &str, topic: &str) -> Result<SchemaTag, Failure> {
     let mut registry = SchemaRegistryClient::new(channel::connect(url).await?);
     let doing = format!("topic `{topic}` cannot enforce a schema");
     let request = proto::RegisterSchemaRequest {
@@ -95,5 +107,6 @@ async fn enforce(url: &str, subject: &str, topic: &str) -> Result<(u64, u32), Fa
     };
     let configured = call(registry.configure_topic_schema(request)).await;
     configured.map_err(|status| channel::failure(&doing, &status))?;
-    Ok((answer.schema_id, answer.version))
+    let (schema_id, version) = (answer.schema_id, answer.version);
+    Ok(SchemaTag { subject: subject.to_owned(), schema_id, version })
 }

@@ -438,6 +438,10 @@ fn help_of_bench() {
               publish  Publish, and measure until the acknowledgement
               consume  Fill a subscription, then measure how fast it is received and acknowledged
               e2e      Publish and receive at the same time, and measure from one end to the other
+              fanout   Publish once, receive many times, and measure deliveries
+              queue    Publish and work at the same time, each message to one of several workers
+              topics   Publish one message to each of many topics, again and again
+              suite    Run all workloads and print a table of them
               echo     Measure a bare gRPC echo with the same messages, for comparison
               log      Measure the log engine without a network, against the disk's own limits
               help     Print this message or the help of the given subcommand(s)
@@ -468,8 +472,28 @@ fn help_of_bench() {
                   --non-reliable
                       Make the topic a non-reliable one
 
+                  --intent <INTENT>
+                      Make the topic for this: realtime (in memory), event_stream (a crash loses nothing),
+                      task_queue or audit_log (a loss of power loses nothing)
+
+                  --endpoint <URL>
+                      The broker's admin address, which --intent needs
+
+                      [env: DANUBE_ADMIN_ENDPOINT=]
+                      [default: http://127.0.0.1:50051]
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
+
                   --pid <PID>
-                      The broker's process id: the report shows its CPU time and memory
+                      The broker's process id: the report shows its CPU time and memory [default: whoever
+                      listens at the client address on this machine]
 
                   --count <N>
                       How many messages
@@ -491,6 +515,10 @@ fn help_of_bench() {
                       Connections that publish
 
                       [default: 1]
+
+                  --batch <N>
+                      Native wire: send batches of this many messages, waiting a little for the last of them
+                      [default: whatever waits goes]
 
                   --warm-up <N>
                       Messages sent before the clock starts

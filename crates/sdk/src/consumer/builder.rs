@@ -202,8 +202,8 @@ impl ConsumerBuilder {
             subscribed.push(receiver);
         }
         // Made before the wait, so that partitions are left if one of them refuses.
-        let limit = self.cluster.options.call_timeout;
-        let consumer = Consumer { topic: self.topic, partitions, inbox, tasks, limit };
+        let (topic, cluster) = (self.topic, self.cluster);
+        let consumer = Consumer { topic, partitions, inbox, tasks, cluster };
         let closed = |_| Error::Closed { who: doing.clone() };
         for answer in try_join_all(subscribed).await.map_err(closed)? {
             answer?;

@@ -8,6 +8,7 @@
 
 mod builder;
 mod inbox;
+pub(crate) mod measured;
 mod message;
 mod partition;
 mod ranges;
@@ -17,7 +18,9 @@ pub use builder::{ConsumerBuilder, Position};
 pub use message::Message;
 pub use settle::{Ack, Extension};
 
+use crate::cluster::Cluster;
 use crate::error::Error;
+use crate::schema::Schema;
 use crate::typed::TypedConsumer;
 use futures::Stream;
 use futures::future::join_all;
@@ -43,7 +46,7 @@ use std::time::Duration;
 /// loop {
 ///     let message = consumer.next().await?;
 ///     println!("{}: {:?}", message.offset(), message.payload());
-///     let _ = consumer.ack(&message);
+///     drop(consumer.ack(&message));
 /// }
 /// # }
 /// ```
@@ -53,7 +56,7 @@ pub struct Consumer {
     partitions: Vec<Arc<Partition>>,
     inbox: Arc<Inbox>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
-    limit: Duration,
+    cluster: Arc<Cluster>,
 }
 
 impl Consumer {
@@ -129,7 +132,7 @@ impl Consumer {
     /// use std::time::Duration;
     ///
     /// let messages = consumer.next_batch(100, Duration::from_secs(1)).await?;
-    /// let _ = consumer.ack_all(&messages);
+    /// drop(consumer.ack_all(&messages));
     /// # Ok(())
     /// # }
     /// ```
@@ -183,7 +186,7 @@ impl Consumer {
     /// use std::time::Duration;
     ///
     /// let message = consumer.next().await?;
-    /// let _ = consumer.extend(&message, Duration::from_secs(120));
+    /// drop(consumer.extend(&message, Duration::from_secs(120)));
     /// # Ok(())
     /// # }
     /// ```
@@ -206,7 +209,28 @@ impl Consumer {
         self.partitions.iter().for_each(|partition| partition.close());
         let tasks = std::mem::take(&mut self.tasks);
         // A broker that does not answer is left; it sees the stream end.
-        let _ = tokio::time::timeout(self.limit, join_all(tasks)).await;
+        let _ = tokio::time::timeout(self.cluster.options.call_timeout, join_all(tasks)).await;
+    }
+
+    /// The schema of a message, from the registry or from memory; `None` where it has none.
+    ///
+    /// # Errors
+    /// What the registry said, or that it cannot be reached.
+    ///
+    /// ```no_run
+    /// # async fn example(consumer: danube_sdk::Consumer) -> Result<(), danube_sdk::Error> {
+    /// let message = consumer.next().await?;
+    /// if let Some(schema) = consumer.schema_of(&message).await? {
+    ///     println!("a message of {}", schema.subject());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schema_of(&self, message: &Message) -> Result<Option<Arc<Schema>>, Error> {
+        match message.schema_id().zip(message.schema_version()) {
+            Some((id, version)) => self.cluster.schema(id, version).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The topic, as it was given.
@@ -233,7 +257,7 @@ impl Consumer {
     /// let orders = orders.typed::<Order>();
     /// let order = orders.next().await?;
     /// println!("order {}", order.value()?.id);
-    /// let _ = orders.ack(&order);
+    /// drop(orders.ack(&order));
     /// # Ok(())
     /// # }
     /// ```

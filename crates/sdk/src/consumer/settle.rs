@@ -123,7 +123,7 @@ impl Ticket {
 /// ```no_run
 /// # async fn example(consumer: danube_sdk::Consumer) -> Result<(), danube_sdk::Error> {
 /// let message = consumer.next().await?;
-/// let _ = consumer.ack(&message); // Sent, and nobody waits.
+/// drop(consumer.ack(&message)); // Sent, and nobody waits.
 /// let message = consumer.next().await?;
 /// consumer.ack(&message).await?; // The broker has it.
 /// # Ok(())

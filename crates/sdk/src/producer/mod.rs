@@ -11,6 +11,7 @@ mod batch;
 mod builder;
 mod lane;
 mod link;
+pub(crate) mod measured;
 mod queue;
 mod receipt;
 
@@ -107,7 +108,7 @@ impl Producer {
     /// use danube_sdk::NewMessage;
     ///
     /// for number in 0..1_000_000 {
-    ///     let _ = producer.enqueue(NewMessage::new(format!("message {number}"))).await?;
+    ///     drop(producer.enqueue(NewMessage::new(format!("message {number}"))).await?);
     /// }
     /// producer.flush().await?;
     /// # Ok(())

@@ -5,6 +5,7 @@
 use compatible::discovery_server::{Discovery, DiscoveryServer};
 use danube_sdk::{Client, ClientBuilder};
 use danube_wire::proto::danube as compatible;
+use danube_wire::proto::danube_schema as schemas;
 use danube_wire::proto::stream as proto;
 use danube_wire::record::Record;
 use danube_wire::stream::server::{Stream as Service, StreamServer};
@@ -12,6 +13,7 @@ use danube_wire::stream::{
     Batch, ConsumeRequest, ConsumeResponse, Delivered, PublishRequest, PublishResponse,
 };
 use prost::Message as _;
+use schemas::schema_registry_server::{SchemaRegistry, SchemaRegistryServer};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -42,6 +44,9 @@ pub struct Server {
     runtime: Option<Runtime>,
 }
 
+/// A schema's id and version.
+type Asked = (u64, Option<u32>);
+
 /// What discovery says.
 #[derive(Clone, Default)]
 pub struct Topology {
@@ -49,6 +54,8 @@ pub struct Topology {
     pub elsewhere: Arc<Mutex<HashMap<String, String>>>,
     /// Topics with partitions.
     pub partitions: Arc<Mutex<HashMap<String, Vec<String>>>>,
+    /// What the schema registry was asked for.
+    pub schemas_asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {
@@ -73,6 +80,7 @@ impl Server {
         let discovery = Lookup { url: url.clone(), topology: topology.clone() };
         let serving = tonic::transport::Server::builder()
             .add_service(StreamServer::new(Handler { publish, consume }))
+            .add_service(SchemaRegistryServer::new(Registry(topology.clone())))
             .add_service(DiscoveryServer::new(discovery))
             .serve_with_incoming(TcpListenerStream::new(listener));
         runtime.spawn(serving);
@@ -174,6 +182,55 @@ impl Discovery for Lookup {
         let partitions = partitions.unwrap_or_else(|| vec![topic]);
         Ok(Response::new(compatible::TopicPartitionsResponse { request_id: 0, partitions }))
     }
+}
+
+/// A registry in which schema 3 is of JSON and all others of Avro.
+struct Registry(Topology);
+
+/// Calls that no client of this library makes.
+macro_rules! unused {
+    ($($name:ident: $request:ident => $response:ident),* $(,)?) => {
+        #[tonic::async_trait]
+        impl SchemaRegistry for Registry {
+            async fn get_schema(
+                &self,
+                request: Request<schemas::GetSchemaRequest>,
+            ) -> Result<Response<schemas::GetSchemaResponse>, Status> {
+                let schemas::GetSchemaRequest { schema_id, version } = request.into_inner();
+                self.0.schemas_asked.lock().expect("no panic").push((schema_id, version));
+                let kind = if schema_id == 3 { "json_schema" } else { "avro" };
+                Ok(Response::new(schemas::GetSchemaResponse {
+                    schema_id,
+                    version: version.unwrap_or(1),
+                    subject: "orders".into(),
+                    schema_type: kind.into(),
+                    schema_definition: "{}".into(),
+                    ..Default::default()
+                }))
+            }
+
+            $(async fn $name(
+                &self,
+                _: Request<schemas::$request>,
+            ) -> Result<Response<schemas::$response>, Status> {
+                Err(Status::unimplemented("not in these tests"))
+            })*
+        }
+    };
+}
+
+unused! {
+    register_schema: RegisterSchemaRequest => RegisterSchemaResponse,
+    get_latest_schema: GetLatestSchemaRequest => GetSchemaResponse,
+    list_versions: ListVersionsRequest => ListVersionsResponse,
+    check_compatibility: CheckCompatibilityRequest => CheckCompatibilityResponse,
+    delete_schema_version: DeleteSchemaVersionRequest => DeleteSchemaVersionResponse,
+    set_compatibility_mode: SetCompatibilityModeRequest => SetCompatibilityModeResponse,
+    configure_topic_schema: ConfigureTopicSchemaRequest => ConfigureTopicSchemaResponse,
+    update_topic_validation_policy:
+        UpdateTopicValidationPolicyRequest => UpdateTopicValidationPolicyResponse,
+    get_topic_schema_config: GetTopicSchemaConfigRequest => GetTopicSchemaConfigResponse,
+    list_subjects: ListSubjectsRequest => ListSubjectsResponse,
 }
 
 /// One Publish stream in the test's hands; dropping it ends the stream.
@@ -331,13 +388,18 @@ impl ConsumeStream {
 
 /// A delivery whose payload tells its offset.
 pub fn delivered(offset: u64, attempt: u32) -> Delivered {
+    delivered_of(offset, attempt, (3, 4), &format!("m{offset}"))
+}
+
+/// A delivery of a payload with a schema.
+pub fn delivered_of(offset: u64, attempt: u32, schema: (u64, u32), payload: &str) -> Delivered {
     let message = proto::Message {
-        payload: format!("m{offset}").into(),
+        payload: payload.to_owned().into(),
         publish_time: 1_700_000_000_000,
         producer_name: "p".into(),
         attributes: [("a".to_owned(), "1".to_owned())].into(),
-        schema_id: Some(3),
-        schema_version: Some(4),
+        schema_id: Some(schema.0),
+        schema_version: Some(schema.1),
         routing_key: Some("k".into()),
     };
     let record = Record::parse_body(message.encode_to_vec().into()).expect("well formed");

@@ -1,7 +1,7 @@
 //! Acks, nacks and extensions, and what the broker answers.
 
 use crate::consume::subscribed;
-use crate::server::{Server, comes};
+use crate::server::{Server, comes, delivered_of};
 use danube_sdk::{Error, Message};
 use danube_wire::proto::stream as proto;
 use std::time::Duration;
@@ -48,11 +48,11 @@ async fn what_comes_while_two_requests_are_unanswered_is_gathered() {
     let messages = receive(&consumer, 8).await;
     let mut requests = Vec::new();
     for message in &messages[..2] {
-        let _ = consumer.ack(message);
+        drop(consumer.ack(message));
         requests.push(stream.settling().await);
     }
     for message in messages[2..].iter().rev() {
-        let _ = consumer.ack(message);
+        drop(consumer.ack(message));
     }
     stream.settled(proto::Settled { id: requests[0].id, ..Default::default() }).await;
     let gathered = stream.settling().await;
@@ -137,6 +137,30 @@ async fn a_payload_that_is_no_value_can_still_be_settled() {
     let message = comes("a message", numbers.next()).await.expect("received");
     let error = message.value().expect_err("`m0` is no number");
     assert!(matches!(error, Error::Payload { doing: "read", .. }), "{error}");
-    let _ = numbers.nack(&message, Duration::ZERO, "no number");
+    drop(numbers.nack(&message, Duration::ZERO, "no number"));
     assert_eq!(stream.settling().await.nacks[0].reason, "no number");
+}
+
+#[tokio::test]
+async fn a_message_is_read_as_its_schema_says_which_is_fetched_once() {
+    let mut server = Server::start().await;
+    let (consumer, stream) = subscribed(&mut server).await;
+    let deliveries = vec![
+        delivered_of(0, 1, (3, 4), "[1,2]"),
+        delivered_of(1, 1, (3, 4), "[3]"),
+        delivered_of(2, 1, (9, 1), "[4]"),
+    ];
+    let rest = proto::ConsumeResponse { epoch: 1, lease_ms: 30_000, ..Default::default() };
+    stream.deliver(deliveries, rest).await;
+    let lists = consumer.typed::<Vec<u32>>();
+    let first = comes("a message", lists.next()).await.expect("received");
+    assert_eq!(first.schema().expect("named").subject(), "orders");
+    assert_eq!(first.into_value().expect("a list"), [1, 2]);
+    let second = comes("a message", lists.next()).await.expect("received");
+    assert_eq!(second.value().expect("a list"), &[3]);
+    let third = comes("a message", lists.next()).await.expect("received");
+    let error = third.value().expect_err("Avro");
+    assert!(error.to_string().contains("schema `orders` is `avro`"), "{error}");
+    let asked = server.topology.schemas_asked.lock().expect("no panic").clone();
+    assert_eq!(asked, [(3, Some(4)), (9, Some(1))]);
 }

@@ -1,7 +1,7 @@
 //! The queue against a model of a broker that refuses, forgets to answer, and dies.
 
 use super::*;
-use danube_wire::proto::stream as proto;
+use danube_wire::proto::stream::{self as proto, PublishAck, PublishRefusal, Refusal};
 use futures::FutureExt;
 use proptest::prelude::*;
 use prost::Message as _;
