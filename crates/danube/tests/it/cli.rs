@@ -99,10 +99,26 @@ fn help_of_produce() {
                       [default: /default/test_topic]
 
               -m, --message <TEXT>
-                      The text to publish
+                      The text to publish; JSON where an Avro or Protobuf schema encodes it
 
               -f, --file <FILE>
-                      The file to publish, as it is
+                      The file to publish, as it is; where a schema encodes, each line of it is a message in
+                      JSON
+
+                  --schema-subject <SUBJECT>
+                      The schema subject that messages follow; JSON is encoded by an Avro or Protobuf schema
+
+                  --schema-version <N>
+                      Follow this version [default: the latest]
+
+                  --schema-min-version <N>
+                      Follow the latest version, which must be at least this one
+
+                  --schema-file <FILE>
+                      Register this definition first, and follow it
+
+                  --schema-type <TYPE>
+                      The type of that definition: avro, json_schema, protobuf, string, number or bytes
 
               -a, --attributes <KEY:VALUE,…>
                       Attributes, such as `source:app-1,priority:high`
@@ -201,6 +217,9 @@ fn help_of_consume() {
                   --no-ack
                       Do not acknowledge: all messages stay with the subscription
 
+                  --no-decode
+                      Print payloads as they are, also those that an Avro or Protobuf schema decodes
+
                   --wire <WIRE>
                       The protocol to speak
 
@@ -209,8 +228,6 @@ fn help_of_consume() {
                       - compatible: One call per message, as the published clients do it
 
                       [default: native]
-                  --no-decode
-                      Print payloads as they are, also those that an Avro or Protobuf schema decodes
 
               -h, --help
                       Print help (see a summary with '-h')"#]],
