@@ -190,7 +190,7 @@ fn a_variable_that_is_wrong_is_named() {
         "1",
         expect![[r#"
             environment variable DANUBE_STORAGE__CACH_BYTES names no key of section `storage`
-            help: unset it, or use one of DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]],
+            help: unset it, or use one of DANUBE_STORAGE__FLUSH_INTERVAL_MS, DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__SYNC_INTERVAL_MS, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]],
     );
     refused(
         "DANUBE_DISPATCH__MAX_UNACKED_MESSAGES",
