@@ -225,7 +225,7 @@ async fn a_refused_open_is_an_error_with_the_brokers_sentence() {
 async fn nobody_waits_for_ever() {
     let mut server = Server::start().await;
     let hasty = |ms| server.builder().call_timeout(Duration::from_millis(ms)).build();
-    let client = hasty(100).expect("a URL");
+    let client = hasty(2_000).expect("a URL");
     // The open is never answered.
     let late = comes("an error", client.producer("/default/t").open()).await.expect_err("late");
     assert!(matches!(late, Error::Timeout { .. }), "{late}");

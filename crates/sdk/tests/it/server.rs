@@ -16,6 +16,7 @@ use prost::Message as _;
 use schemas::schema_registry_server::{SchemaRegistry, SchemaRegistryServer};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -60,7 +61,7 @@ pub struct Topology {
 
 impl Server {
     pub async fn start() -> Server {
-        Server::start_at("127.0.0.1:0").await
+        Server::start_at(&format!("{}:0", own_loopback_address())).await
     }
 
     /// Takes the address of one that is gone.
@@ -73,8 +74,16 @@ impl Server {
         let (publish, publishes) = mpsc::channel(WAITING_MAX);
         let (consume, consumes) = mpsc::channel(WAITING_MAX);
         let address = address.to_owned();
-        let bound = runtime.spawn(async move { TcpListener::bind(address).await });
-        let listener = bound.await.expect("no panic").expect("a free address");
+        let bound = runtime.spawn(async move {
+            loop {
+                // One that is just gone may hold it for another moment.
+                match TcpListener::bind(&address).await {
+                    Ok(listener) => return listener,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        });
+        let listener = comes("a free address", bound).await.expect("no panic");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let topology = Topology::default();
         let discovery = Lookup { url: url.clone(), topology: topology.clone() };
@@ -109,6 +118,18 @@ impl Server {
     pub async fn consume(&mut self) -> ConsumeStream {
         comes("a consume stream", self.consumes.recv()).await.expect("the server runs")
     }
+}
+
+/// Each server has a loopback address of its own, so that nobody takes its port while it is down.
+/// All of 127.0.0.0/8 is loopback on Linux; elsewhere it is not.
+fn own_loopback_address() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    if !cfg!(target_os = "linux") {
+        return "127.0.0.1".into();
+    }
+    let process = std::process::id();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("127.{}.{}.{}", 1 + (process >> 8) % 250, process & 0xff, 1 + count % 250)
 }
 
 impl Drop for Server {
