@@ -103,6 +103,7 @@ pub(crate) fn recover(
         marked: false,
         end: 0,
         ends: Vec::new(),
+        wide: None,
         suspects: BTreeMap::new(),
         found: Recovered {
             topics,
@@ -144,6 +145,8 @@ struct Recovery<'a> {
     end: u64,
     /// The same of all files, and whether something is missing there.
     ends: Vec<(u64, bool)>,
+    /// The first hole of which nobody knows whose frames it took.
+    wide: Option<Place>,
     /// Topics that a hole may have hit.
     suspects: BTreeMap<TopicId, Place>,
     found: Recovered,

@@ -46,6 +46,7 @@ impl Recovery<'_> {
     pub(super) fn suspect(&mut self, hole: Place) {
         let damage = self.damage(NO_TOPIC, hole, "frames are missing that may have been all of it");
         self.found.unknown.get_or_insert(damage);
+        self.wide.get_or_insert(hole);
         for topic in self.found.topics.keys() {
             self.suspects.entry(*topic).or_insert(hole);
         }
@@ -73,6 +74,7 @@ impl Recovery<'_> {
             FrameKind::TopicForgotten => return self.forget(topic),
             FrameKind::Messages | FrameKind::Progress => {}
         }
+        self.meet(topic);
         let state = self.found.topics.entry(topic).or_default();
         state.recorded = true;
         state.epoch = state.epoch.max(header.epoch);
@@ -95,8 +97,18 @@ impl Recovery<'_> {
         }
     }
 
+    /// A topic that is first seen behind a hole may have had its first messages there.
+    fn meet(&mut self, topic: TopicId) {
+        if let Some(hole) = self.wide
+            && !self.found.topics.contains_key(&topic)
+        {
+            self.suspects.insert(topic, hole);
+        }
+    }
+
     /// Takes progress that belongs to messages of another topic.
     fn also(&mut self, also: Also) {
+        self.meet(also.topic);
         let state = self.found.topics.entry(also.topic).or_default();
         state.recorded = true;
         state.epoch = state.epoch.max(also.epoch);

@@ -179,6 +179,25 @@ fn a_topic_that_only_lost_frames_can_have_had_is_stopped_and_lost_progress_is_to
 }
 
 #[test]
+fn a_topic_first_seen_behind_a_hole_by_its_progress_is_stopped() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open(dir.path());
+    put(&topic(&store, 1), "before");
+    let begin = 64 + store.stats().bytes as usize;
+    put(&topic(&store, 2), "lost");
+    put(&topic(&store, 1), "lost too");
+    let end = 64 + store.stats().bytes as usize;
+    record(&topic(&store, 2), 1, Step::Finished { first: Offset(0), end: Offset(0) }).expect("");
+    store.close().expect("closes");
+    let file = journal_files(dir.path()).remove(0);
+    let mut bytes = fs::read(&file).expect("reads");
+    bytes[begin..end].fill(0);
+    fs::write(&file, bytes).expect("writes");
+    let store = open(dir.path());
+    assert!(topic(&store, 2).damage().is_some(), "its only message is gone");
+}
+
+#[test]
 fn damage_found_by_a_read_stops_the_topic() {
     let sample = sample(2);
     let (dir, store) = sample.open(&sample.bytes);
