@@ -2,7 +2,9 @@
 
 use crate::broker::Broker;
 use crate::clients::*;
-use danube_client::{CompatibilityMode, DanubeClient, Producer, ProducerBuilder, SchemaType, SubType};
+use danube_client::{
+    CompatibilityMode, DanubeClient, Producer, ProducerBuilder, SchemaType, SubType,
+};
 use danube_core::proto::danube_schema::schema_registry_client::SchemaRegistryClient;
 use danube_core::proto::danube_schema::{
     ConfigureTopicSchemaRequest, GetTopicSchemaConfigRequest, ListSubjectsRequest,
@@ -13,7 +15,8 @@ const TOPIC: &str = "/default/schemas";
 const V1: &str = r#"{"type":"record","name":"User","fields":[{"name":"id","type":"long"}]}"#;
 const V2: &str = r#"{"type":"record","name":"User","fields":[{"name":"id","type":"long"},
     {"name":"name","type":"string","default":""}]}"#;
-const BREAKING: &str = r#"{"type":"record","name":"User","fields":[{"name":"id","type":"string"}]}"#;
+const BREAKING: &str =
+    r#"{"type":"record","name":"User","fields":[{"name":"id","type":"string"}]}"#;
 
 async fn register(client: &DanubeClient, subject: &str, data: &str) -> Result<u64, String> {
     let schemas = client.schema();
@@ -82,9 +85,12 @@ async fn producers_follow_latest_pinned_and_minimum() {
     assert!(refused.contains("not found"), "{refused}");
     let id = register(&client, "users", V1).await.expect("registers");
     register(&client, "users", V2).await.expect("registers");
-    let latest = follow(&client, "latest", |p| p.with_schema_subject("users")).await.expect("latest");
-    let pinned = follow(&client, "pinned", |p| p.with_schema_version("users", 1)).await.expect("pinned");
-    let minimum = follow(&client, "min", |p| p.with_schema_min_version("users", 2)).await.expect("min");
+    let latest =
+        follow(&client, "latest", |p| p.with_schema_subject("users")).await.expect("latest");
+    let pinned =
+        follow(&client, "pinned", |p| p.with_schema_version("users", 1)).await.expect("pinned");
+    let minimum =
+        follow(&client, "min", |p| p.with_schema_min_version("users", 2)).await.expect("min");
     let mut inbox = Who::new(TOPIC, "s", SubType::Exclusive, "c").open(&client).await;
     crate::wire::Admin::connect(&broker).await.connected(TOPIC, "s", &["c"]).await;
     for (producer, version) in [(&latest, 2), (&pinned, 1), (&minimum, 2)] {
@@ -115,7 +121,8 @@ async fn a_topic_enforces_on_connected_producers() {
     assert!(raw.configure_topic_schema(configure).await.expect("is set").into_inner().success);
     let refused = within("a refusal", plain.send(vec![14], None)).await;
     assert!(refused.expect_err("has no id").to_string().contains("schema_id"));
-    let tagged = follow(&client, "tagged", |p| p.with_schema_subject("users")).await.expect("attaches");
+    let tagged =
+        follow(&client, "tagged", |p| p.with_schema_subject("users")).await.expect("attaches");
     send(&tagged, &[14]).await;
     let refused = within("a refusal", tagged.send(vec![0xFF], None)).await;
     assert!(refused.expect_err("is no datum").to_string().contains("User"));
