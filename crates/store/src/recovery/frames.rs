@@ -81,8 +81,11 @@ impl Recovery<'_> {
         let taken = if header.kind == FrameKind::Messages {
             let gapless = state.next == header.first;
             let taken = take_messages(state, place, header, payload);
-            if gapless {
-                self.suspects.remove(&topic);
+            // Only its first messages behind the hole say whether it lost any: a jump may hide them.
+            if let Some(hole) = self.suspects.remove(&topic)
+                && !gapless
+            {
+                self.stop(topic, hole, "frames are missing that may have been its own");
             }
             taken
         } else {
