@@ -35,6 +35,11 @@ pub struct BrokerOptions {
     pub policies: Policies,
 }
 
+/// Window of a subscription unless somebody says otherwise, while no native consumer has opened it.
+const WINDOW: u32 = 64;
+/// The same once one has: a native client says itself how much it takes, so the window need not.
+const NATIVE_WINDOW: u32 = 2_048;
+
 /// How subscriptions deliver.
 #[derive(Debug, Clone)]
 pub struct DispatchOptions {
@@ -94,9 +99,19 @@ impl Default for BrokerOptions {
     }
 }
 
+impl DispatchOptions {
+    /// The window of a subscription that has none of its own and a native consumer.
+    pub(crate) fn native_window(&self) -> u32 {
+        match self.max_unacked_messages {
+            WINDOW => NATIVE_WINDOW,
+            configured => configured,
+        }
+    }
+}
+
 impl Default for DispatchOptions {
     fn default() -> DispatchOptions {
-        DispatchOptions { max_unacked_messages: 64 }
+        DispatchOptions { max_unacked_messages: WINDOW }
     }
 }
 

@@ -58,6 +58,9 @@ pub(super) struct ReliableSubscription {
     engine: Subscription,
     policy: FailurePolicy,
     window_max: u32,
+    /// What the window becomes when a native consumer opens its stream; `None` where somebody set
+    /// the window.
+    native_window: Option<u32>,
     streams: HashMap<ConsumerId, ConsumerQueue>,
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
@@ -93,6 +96,10 @@ impl ReliableSubscription {
             engine: Subscription::new(config, progress, log.bounds().next),
             policy,
             window_max,
+            native_window: match record.max_unacked_messages {
+                Some(_) => None,
+                None => Some(context.options.dispatch.native_window()),
+            },
             streams: HashMap::new(),
             absent: HashMap::new(),
             bodies: BTreeMap::new(),
@@ -167,8 +174,15 @@ impl ReliableSubscription {
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
         self.step(turn, Event::Opened { consumer, room: wire.queue_len_max() });
-        if wire == Wire::Compatible {
-            self.step(turn, Event::ReadsAhead { consumer });
+        match (wire, self.native_window) {
+            (Wire::Compatible, _) => {
+                self.step(turn, Event::ReadsAhead { consumer });
+            }
+            (Wire::Native, Some(window_max)) => {
+                self.window_max = self.window_max.max(window_max);
+                self.step(turn, Event::WindowChanged(self.window_max));
+            }
+            (Wire::Native, None) => {}
         }
         reader
     }
@@ -299,8 +313,9 @@ impl ReliableSubscription {
         self.step(turn, Event::PolicyChanged(policy));
     }
 
+    /// Gives the subscription a window of its own.
     pub(super) fn set_window(&mut self, turn: &mut Turn<'_>, window_max: u32) {
-        self.window_max = window_max;
+        (self.window_max, self.native_window) = (window_max, None);
         self.step(turn, Event::WindowChanged(window_max));
     }
 
