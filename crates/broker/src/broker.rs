@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
+use crate::schema::{self, Registry};
 use crate::stream::Streams;
 use danube_core::change::{
     Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
@@ -32,6 +33,7 @@ use danube_wire::proto::danube_admin::broker_admin_server::BrokerAdminServer;
 use danube_wire::proto::danube_admin::cluster_admin_server::ClusterAdminServer;
 use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServer;
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
+use danube_wire::proto::danube_schema::schema_registry_server::SchemaRegistryServer;
 use danube_wire::stream::server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -166,6 +168,17 @@ impl Broker {
     }
 
     fn serve(&mut self, listeners: Listeners) {
+        self.servers.spawn({
+            let follows = schema::follow(Arc::clone(&self.context));
+            let stop = self.stop.clone().cancelled_owned();
+            async move {
+                tokio::select! {
+                    () = follows => {}
+                    () = stop => {}
+                }
+            }
+        });
+        let registry = SchemaRegistryServer::new(Registry::new(Arc::clone(&self.context)));
         let rpc = Rpc::new(Arc::clone(&self.context));
         let clients = server()
             .add_service(
@@ -178,7 +191,8 @@ impl Broker {
             .add_service(
                 StreamServer::new(Streams::new(Arc::clone(&self.context)))
                     .max_decoding_message_size(REQUEST_LEN_MAX),
-            );
+            )
+            .add_service(registry.clone());
         self.serve_grpc(clients, listeners.broker);
 
         let admin = Admin::new(Arc::clone(&self.context));
@@ -187,7 +201,8 @@ impl Broker {
             .add_service(ClusterAdminServer::new(admin.clone()))
             .add_service(NamespaceAdminServer::new(admin.clone()))
             .add_service(TopicAdminServer::new(admin.clone()))
-            .add_service(ControlServer::new(admin));
+            .add_service(ControlServer::new(admin))
+            .add_service(registry);
         self.serve_grpc(admins, listeners.admin);
 
         let router = http::router(Arc::clone(&self.context));

@@ -17,6 +17,7 @@ mod metrics;
 mod options;
 mod rpc;
 mod scan;
+mod schema;
 mod stream;
 mod topic;
 mod topics;

@@ -5,7 +5,7 @@
 //! process (as in tests) do not mix.
 
 use danube_core::subscription::{Note, Stats};
-use danube_core::{SubscriptionName, TopicName};
+use danube_core::{SubscriptionName, TopicName, ValidationPolicy};
 use danube_store::StoreStats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -14,6 +14,7 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Labels of a topic's metrics.
@@ -35,6 +36,19 @@ struct CallLabels {
     service: &'static str,
     method: &'static str,
     result: &'static str,
+}
+
+/// Labels of what is counted when a message meets its topic's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PolicyLabels {
+    topic: String,
+    policy: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MisfitLabels {
+    topic: String,
+    reason: &'static str,
 }
 
 /// Buckets from a tenth of a millisecond to about three seconds.
@@ -75,6 +89,8 @@ pub(crate) struct Metrics {
     dropped: PerSubscription<Counter>,
     unmatched: PerSubscription<Counter>,
     stalls: PerSubscription<Counter>,
+    schema_checks: Family<PolicyLabels, Counter>,
+    schema_misfits: Family<MisfitLabels, Counter>,
     journal: JournalMetrics,
 }
 
@@ -117,6 +133,8 @@ impl Metrics {
             dropped: Family::default(),
             unmatched: Family::default(),
             stalls: Family::default(),
+            schema_checks: Family::default(),
+            schema_misfits: Family::default(),
             journal: JournalMetrics::default(),
         };
         metrics.register();
@@ -154,6 +172,8 @@ impl Metrics {
             "danube_subscription_dropped" "Messages dropped: a full queue, nobody there, or policy drop" self.dropped;
             "danube_subscription_unmatched" "Messages that match nobody's key filter" self.unmatched;
             "danube_subscription_stall" "Times that it was found standing still though it could move; the log says why" self.stalls;
+            "danube_schema_validation" "Messages looked at, by policy" self.schema_checks;
+            "danube_schema_validation_failures" "Messages that do not fit their topic's schema" self.schema_misfits;
             "danube_wal_files" "Journal files" self.journal.files;
             "danube_wal_bytes" "Bytes in journal files" self.journal.bytes;
             "danube_wal_cache_bytes" "Bytes of recent messages in memory" self.journal.cache_bytes;
@@ -196,6 +216,16 @@ impl Metrics {
             consumers: self.consumers.get_or_create(&labels).clone(),
             subscriptions: self.subscriptions.get_or_create(&labels).clone(),
             send_latency_ms: self.send_latency_ms.get_or_create(&labels).clone(),
+        }
+    }
+
+    pub(crate) fn schema(&self, name: &TopicName) -> SchemaMetrics {
+        SchemaMetrics {
+            topic: name.clone(),
+            checks: self.schema_checks.clone(),
+            misfits: self.schema_misfits.clone(),
+            warned: OnceLock::new(),
+            enforced: OnceLock::new(),
         }
     }
 
@@ -270,6 +300,34 @@ impl TopicMetrics {
 
     pub(crate) fn subscriptions(&self, count: usize) {
         self.subscriptions.set(gauge(count as u64));
+    }
+}
+
+/// What one topic counts of the messages that meet its schema; shown only once there is something.
+pub(crate) struct SchemaMetrics {
+    topic: TopicName,
+    checks: Family<PolicyLabels, Counter>,
+    misfits: Family<MisfitLabels, Counter>,
+    warned: OnceLock<Counter>,
+    enforced: OnceLock<Counter>,
+}
+
+impl SchemaMetrics {
+    pub(crate) fn checked(&self, policy: ValidationPolicy) {
+        let counter = match policy {
+            ValidationPolicy::Enforce => &self.enforced,
+            ValidationPolicy::Warn | ValidationPolicy::None => &self.warned,
+        };
+        let make = || {
+            let labels = PolicyLabels { topic: self.topic.to_string(), policy: policy.as_str() };
+            self.checks.get_or_create(&labels).clone()
+        };
+        counter.get_or_init(make).inc();
+    }
+
+    pub(crate) fn failed(&self, reason: &'static str) {
+        let labels = MisfitLabels { topic: self.topic.to_string(), reason };
+        self.misfits.get_or_create(&labels).inc();
     }
 }
 

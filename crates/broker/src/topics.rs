@@ -78,11 +78,16 @@ impl Topics {
             return Err(Fault::retry("the broker is stopping; connect again"));
         }
         // The catalog may have moved on while we waited for the lock.
-        if context.meta.view().topic_by_id(topic.id).is_none() {
+        let view = context.meta.view();
+        let Some((_, topic)) = view.topic_by_id(topic.id) else {
             return Err(Fault::not_found(format!("topic `{name}` was deleted")));
-        }
-        let handle =
-            loaded.entry(topic.id).or_insert_with(|| TopicHandle::load(context, name, topic));
+        };
+        let handle = loaded.entry(topic.id).or_insert_with(|| {
+            let handle = TopicHandle::load(context, name, topic);
+            // Under the lock: whoever changes it later finds the topic in the map.
+            handle.gate().set(context, &view, topic);
+            handle
+        });
         Ok(handle.clone())
     }
 
@@ -136,6 +141,11 @@ impl Topics {
         let mut closing = self.closing.lock();
         stopped.consumers.into_iter().for_each(|id| closing.insert(id.0));
         stopped.producers.into_iter().for_each(|ProducerId(id)| closing.insert(id));
+    }
+
+    /// The topics that are loaded now.
+    pub(crate) fn loaded(&self) -> Vec<TopicHandle> {
+        self.loaded.read().values().cloned().collect()
     }
 
     /// Whether the broker is on its way out.

@@ -56,6 +56,11 @@ number! {
     Incarnation(u32)
 }
 number! {
+    /// A schema subject's number: given by the catalog from 1, never given twice. A message carries
+    /// it with the number of the version.
+    SchemaId(u64)
+}
+number! {
     /// Milliseconds on a monotonic clock with an arbitrary origin. All delays run on this one.
     Tick(u64)
 }

@@ -13,19 +13,25 @@ pub mod change;
 pub mod fault;
 pub mod ids;
 pub mod intent;
+pub mod manifest;
 pub mod name;
 pub mod policy;
 pub mod position;
+pub mod rate;
 pub mod retention;
+pub mod schema;
 pub mod sequence;
+pub mod settings;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};
 pub use ids::{
-    ConsumerId, Epoch, Incarnation, Offset, ProducerId, SubscriptionId, Tick, TopicId, WallMs,
+    ConsumerId, Epoch, Incarnation, Offset, ProducerId, SchemaId, SubscriptionId, Tick, TopicId,
+    WallMs,
 };
 pub use intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 pub use name::{ConsumerName, NamespaceName, ProducerName, SubscriptionName, TopicName};
 pub use policy::{Backoff, FailurePolicy, PolicySource, PolicySources, SubscriptionType};
 pub use position::Position;
 pub use retention::Retention;
+pub use schema::{Compatibility, Levels, SchemaType, SubjectName, ValidationPolicy};

@@ -1,7 +1,7 @@
 //! What can be wrong with a definition and with a payload, in words a person can act on.
 
-use crate::kind::SchemaType;
 use danube_core::Fault;
+use danube_core::schema::SchemaType;
 use std::fmt;
 use thiserror::Error;
 
@@ -9,21 +9,6 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// No such schema type.
-    #[error(
-        "schema type `{0}` is unknown; use avro, json_schema, protobuf, string, number or bytes"
-    )]
-    UnknownType(String),
-    /// No such compatibility mode, level or the like.
-    #[error("{what} `{got}` is unknown; use {choices}")]
-    UnknownSetting {
-        /// Which setting.
-        what: &'static str,
-        /// What was given.
-        got: String,
-        /// What may be given.
-        choices: &'static str,
-    },
     /// The text is not in the language that the type names.
     #[error("{kind} definition does not parse: {why}")]
     Syntax {

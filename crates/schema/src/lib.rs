@@ -14,7 +14,6 @@ mod compatibility;
 mod error;
 mod fingerprint;
 mod json;
-mod kind;
 mod limits;
 mod primitive;
 mod protobuf;
@@ -22,10 +21,10 @@ mod references;
 mod schema;
 mod verdict;
 
-pub use compatibility::{Compatibility, JsonLevel, Levels, ProtobufLevel, check};
+pub use compatibility::check;
+pub use danube_core::schema::{Compatibility, JsonLevel, Levels, ProtobufLevel, SchemaType};
 pub use error::{PayloadFault, SchemaError};
 pub use fingerprint::Fingerprint;
-pub use kind::SchemaType;
 pub use limits::{
     DEFINITION_LEN_MAX, DEFINITION_NESTING_MAX, FAULTS_MAX, PayloadLimits, REFERENCES_LEN_MAX,
     REFERENCES_MAX,

@@ -1,16 +1,16 @@
 //! The parsed schema: one value that knows its fingerprint, its payloads and its relatives.
 
 use crate::avro::AvroSchema;
-use crate::compatibility::Levels;
 use crate::error::{PayloadFault, SchemaError};
 use crate::fingerprint::Fingerprint;
 use crate::json::JsonSchema;
-use crate::kind::SchemaType;
 use crate::limits::{DEFINITION_LEN_MAX, PayloadLimits};
 use crate::primitive;
 use crate::protobuf::ProtobufSchema;
 use crate::references::References;
 use crate::verdict::{Direction, Findings};
+use danube_core::schema::Levels;
+use danube_core::schema::SchemaType;
 use std::fmt;
 
 /// A definition that was parsed, checked and found within bounds.

@@ -1,6 +1,7 @@
 //! Everything there is to say about a topic: settings from the catalog, figures from its actors.
 
 use crate::context::{BROKER_ID, Context};
+use crate::schema;
 use crate::topic::{SubscriptionDescription, TopicDescription};
 use danube_core::{Fault, SubscriptionType, TopicName, catalog};
 use danube_wire::convert;
@@ -23,12 +24,18 @@ pub(super) async fn compatible(
         .flat_map(|topic| topic.subscriptions.keys().map(ToString::to_string))
         .collect();
     let first = topics.first().copied().ok_or_else(|| deleted(&name))?;
+    let subject = schema::describe(&view, first);
+    let latest = subject.and_then(|subject| subject.latest());
     Ok(proto::DescribeTopicResponse {
         name: name.to_string(),
         subscriptions: subscriptions.into_iter().collect(),
         broker_id: BROKER_ID.to_string(),
         delivery: first.delivery.as_str().to_owned(),
         schema_subject: first.schema_subject.clone(),
+        schema_id: subject.map(|subject| subject.id.0),
+        schema_version: latest.map(|(version, _)| version),
+        schema_type: latest.map(|(_, found)| found.schema_type.to_string()),
+        compatibility_mode: subject.map(|subject| subject.compatibility.to_string()),
         ..proto::DescribeTopicResponse::default()
     })
 }
@@ -41,6 +48,8 @@ pub(super) async fn whole(
     let view = context.meta.view();
     let names = super::partitions(context, &name)?;
     let first = names.first().and_then(|first| view.topic(first)).ok_or_else(|| deleted(&name))?;
+    let subject = schema::describe(&view, first);
+    let latest = subject.and_then(|subject| subject.latest());
     let mut answer = control::DescribeTopicResponse {
         name: name.to_string(),
         broker_id: BROKER_ID.to_string(),
@@ -50,6 +59,15 @@ pub(super) async fn whole(
         schema_subject: first.schema_subject.clone(),
         partitions: Vec::new(),
         subscriptions: Vec::new(),
+        schema_id: subject.map(|subject| subject.id.0),
+        schema_version: latest.map(|(version, _)| version),
+        schema_type: latest.map(|(_, found)| found.schema_type.to_string()),
+        compatibility_mode: subject.map(|subject| subject.compatibility.to_string()),
+        validation_policy: first
+            .schema_subject
+            .is_some()
+            .then(|| first.schema.validation_policy.to_string()),
+        payload_validation: first.schema.enable_payload_validation,
     };
     for partition in &names {
         let Some(topic) = view.topic(partition) else { continue };

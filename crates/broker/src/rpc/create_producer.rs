@@ -1,9 +1,12 @@
 //! `ProducerService/CreateProducer`: attach a producer, creating the topic for its first one.
 //!
 //! The stored delivery strategy wins over the one asked for: clients ask for `NonReliable` when
-//! nobody told them otherwise, and must still be able to publish to a durable topic.
+//! nobody told them otherwise, and must still be able to publish to a durable topic. A schema
+//! reference is checked before anything is made, and its subject becomes the topic's where the topic
+//! has none.
 
 use crate::context::Context;
+use crate::schema;
 use crate::topic::AccessMode;
 use danube_core::{Fault, TopicName};
 use danube_wire::convert;
@@ -16,13 +19,11 @@ pub(super) async fn call(
 ) -> Result<proto::ProducerResponse, Fault> {
     let topic = TopicName::parse(&request.topic_name)?;
     let name = super::producer_name(&request.producer_name)?;
-    if let Some(schema) = &request.schema_ref {
-        // Before the topic is made, so that a refused producer leaves nothing behind.
-        return Err(Fault::precondition(format!(
-            "schema subject `{}` not found: no subject is registered with this broker",
-            schema.subject.escape_debug()
-        )));
-    }
+    // Before the topic is made, so that a refused producer leaves nothing behind.
+    let adoption = match &request.schema_ref {
+        Some(reference) => Some(schema::check_reference(context, &topic, reference)?),
+        None => None,
+    };
     let delivery = convert::delivery(request.dispatch_strategy)?;
     let mode = match request.producer_access_mode() {
         proto::ProducerAccessMode::Shared => AccessMode::Shared,
@@ -32,6 +33,9 @@ pub(super) async fn call(
     let stored = handle.identity().delivery;
     if stored != delivery {
         tracing::info!(%topic, producer = %name, asked = delivery.as_str(), stored = stored.as_str(), "the topic's stored delivery holds");
+    }
+    if let Some(adoption) = adoption {
+        schema::adopt(context, &topic, &name, adoption).await?;
     }
     let id = handle.create_producer(name.clone(), mode).await?;
     Ok(proto::ProducerResponse {

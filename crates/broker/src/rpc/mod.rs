@@ -88,6 +88,29 @@ macro_rules! unary {
 }
 pub(crate) use unary;
 
+/// As [`unary`], for a call whose caller goes into a history.
+macro_rules! attributed {
+    ($service:literal, $method:ident, $call:path, $request:ty => $reply:ty) => {
+        fn $method<'a, 'b>(
+            &'a self,
+            request: tonic::Request<$request>,
+        ) -> std::pin::Pin<
+            Box<dyn Future<Output = Result<tonic::Response<$reply>, tonic::Status>> + Send + 'b>,
+        >
+        where
+            'a: 'b,
+            Self: 'b,
+        {
+            Box::pin(async move {
+                let caller = crate::schema::Caller::of(&request);
+                let result = $call(&self.context, caller, request.into_inner()).await;
+                crate::rpc::answer(&self.context, $service, stringify!($method), result)
+            })
+        }
+    };
+}
+pub(crate) use attributed;
+
 impl ProducerService for Rpc {
     unary!("ProducerService", create_producer, create_producer::call, proto::ProducerRequest => proto::ProducerResponse);
     unary!("ProducerService", send_message, send_message::call, proto::StreamMessage => proto::MessageResponse);

@@ -5,6 +5,8 @@
 //! echoes the request id, which is what the clients return to their callers.
 
 use crate::context::Context;
+use crate::schema::Tagged;
+use danube_core::settings::Limit;
 use danube_core::{Fault, FaultKind, ProducerId, TopicName};
 use danube_wire::limit::check_message_len;
 use danube_wire::proto::danube as proto;
@@ -22,14 +24,20 @@ pub(super) async fn call(
     let producer = ProducerId(id.producer_id);
     let topic = TopicName::parse(&id.topic_name)?;
     let name = super::producer_name(&request.producer_name)?;
-    check_message_len(&topic, &request, context.options.policies.max_message_size)?;
     let handle = context.topics.get(context, &topic).map_err(moved)?;
+    check_message_len(&topic, &request, handle.limit(Limit::MaxMessageSize).into())?;
     if producer.topic() != Some(handle.identity().id) {
         return Err(Fault::retry(format!(
             "producer {producer} belongs to an earlier topic of the name `{topic}`; \
              create the producer again"
         )));
     }
+    let tagged = Tagged {
+        schema_id: request.schema_id,
+        schema_version: request.schema_version,
+        payload: &request.payload,
+    };
+    handle.gate().check(context, tagged)?;
     let request_id = request.request_id;
     let record = record::encode(producer, &request);
     handle.publish(context, producer, name, record).await?;

@@ -13,6 +13,7 @@ use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHa
 use bytes::Bytes;
 use danube_core::name::ProducerName;
 use danube_core::sequence::{Origin, RUNS_MAX};
+use danube_core::settings::Limit;
 use danube_core::{Delivery, Fault, TopicName};
 use danube_store::{Appended, RecordBatchBuilder};
 use danube_wire::convert;
@@ -173,7 +174,6 @@ struct Producer {
     under_way: Arc<AtomicU32>,
     /// Sequences refused for good, in order.
     skipped: VecDeque<Range<u64>>,
-    message_len_max: u64,
 }
 
 impl Producer {
@@ -396,7 +396,8 @@ fn admit(producer: &Producer, first_sequence: u64, count: u32) -> Result<(), Ref
 /// Whether the message at `range` can be stored.
 fn check(producer: &Producer, bytes: &Bytes, range: Range<usize>) -> Result<Checked, Fault> {
     let topic = &producer.topic.identity().name;
-    let (len, max) = (range.len() as u64, producer.message_len_max);
+    let max = message_len_max(producer.topic.limit(Limit::MaxMessageSize).into());
+    let len = range.len() as u64;
     if len > max {
         return Err(Fault::invalid(format!(
             "message of `{len}` bytes on topic `{topic}` is larger than {max}; split it, or \
@@ -424,14 +425,13 @@ async fn open(
     let mode = if request.exclusive { AccessMode::Exclusive } else { AccessMode::Shared };
     let handle = context.topics.get_or_create(context, &topic, delivery).await?;
     let OpenedProducer { id, opened } = handle.open_producer(name.clone(), mode).await?;
-    let message_len_max = message_len_max(context.options.policies.max_message_size);
     let answer = proto::ProducerOpened {
         producer: request.producer,
         producer_id: id.0,
         last_sequence: opened.last_sequence,
         window_batches: RUNS_MAX as u32,
         window_bytes: WINDOW_BYTES,
-        message_bytes_max: message_len_max,
+        message_bytes_max: message_len_max(handle.limit(Limit::MaxMessageSize).into()),
         schema_id: None,
         schema_version: None,
         is_volatile: handle.identity().delivery == Delivery::NonReliable,
@@ -443,7 +443,6 @@ async fn open(
         origin: Origin { producer: id, epoch: opened.epoch, after: 0, first_sequence: 0 },
         under_way: Arc::default(),
         skipped: VecDeque::new(),
-        message_len_max,
     };
     Ok((producer, answer))
 }

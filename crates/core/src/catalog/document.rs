@@ -6,10 +6,13 @@
 //! Law: a prefix ends at a slash. `/topics/default/foo` has under it what belongs to `foo`, and
 //! nothing of `foobar`, `foo-dlq` or `foo-part-0`.
 
-use super::{Catalog, Subscription, Topic};
+use super::{Catalog, Promise, Subject, Subscription, Topic, TopicSchema};
 use crate::name::{NamespaceName, TopicName};
+use crate::schema::SubjectName;
+use crate::settings::LIMITS;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 impl Catalog {
     /// The document at `key`; `None` when there is none. A membership document is `null`, which is
@@ -33,8 +36,17 @@ impl Catalog {
             }
             ["", "topics", ..] => self.all_topic_documents(&mut found),
             ["", "namespaces", ..] => self.namespace_documents(&mut found),
+            ["", "schemas", subject, ..] => {
+                // A slash in a name stands as `%2F` in its key.
+                let name = subject.replace("%2F", "/").replace("%25", "%");
+                if let Some((name, record)) = self.subjects.get_key_value(name.as_str()) {
+                    subject_documents(name, record, &mut found);
+                }
+            }
+            ["", "schemas"] => self.all_subject_documents(&mut found),
             _ => {
                 self.namespace_documents(&mut found);
+                self.all_subject_documents(&mut found);
                 self.all_topic_documents(&mut found);
             }
         }
@@ -45,10 +57,18 @@ impl Catalog {
 
     fn namespace_documents(&self, found: &mut Vec<(String, Value)>) {
         for (name, namespace) in self.namespaces() {
-            found.push((format!("/namespaces/{name}/policy"), render(&namespace.policies)));
+            let policies = LIMITS.map(|limit| (limit.as_str(), namespace.policies.get(limit)));
+            let policies: BTreeMap<_, _> = policies.into_iter().collect();
+            found.push((format!("/namespaces/{name}/policy"), render(&policies)));
         }
         for (name, _) in self.topics() {
             found.push((membership_key(&name.namespace(), name), Value::Null));
+        }
+    }
+
+    fn all_subject_documents(&self, found: &mut Vec<(String, Value)>) {
+        for (name, record) in self.subjects.iter() {
+            subject_documents(name, record, found);
         }
     }
 
@@ -77,8 +97,17 @@ fn documents_of(name: &TopicName, topic: &Topic, found: &mut Vec<(String, Value)
     if let Some(settings) = &topic.settings {
         found.push((format!("{root}/intent"), render(settings)));
     }
+    if !topic.overrides.is_empty() {
+        found.push((format!("{root}/policy"), render(&topic.overrides)));
+    }
     if let Some(subject) = &topic.schema_subject {
         found.push((format!("{root}/schema_subject"), json!(subject)));
+    }
+    if topic.schema_subject.is_some() || topic.schema != TopicSchema::default() {
+        found.push((format!("{root}/schema_config"), render(&topic.schema_config())));
+    }
+    if !topic.schema.history.is_empty() {
+        found.push((format!("{root}/schema_history"), render(&topic.schema.history)));
     }
     for (subscription, record) in topic.subscriptions.iter() {
         let root = format!("{root}/subscriptions/{subscription}");
@@ -95,6 +124,27 @@ fn documents_of(name: &TopicName, topic: &Topic, found: &mut Vec<(String, Value)
         let key = format!("{root}/subscriptions/{subscription}/failure_policy");
         found.push((key, render(policy)));
     }
+}
+
+fn subject_documents(name: &SubjectName, record: &Subject, found: &mut Vec<(String, Value)>) {
+    let root = format!("/schemas/{}", name.as_str().replace('%', "%25").replace('/', "%2F"));
+    if let Some((latest, version)) = record.latest() {
+        let metadata = json!({
+            "subject": name,
+            "id": record.id,
+            "schema_type": version.schema_type,
+            "latest_version": latest,
+            "created_at": version.created_at,
+            "tags": version.tags,
+        });
+        found.push((format!("{root}/metadata"), metadata));
+        let promise = Promise { mode: record.compatibility, levels: record.levels };
+        found.push((format!("{root}/compatibility"), render(&promise)));
+    }
+    for (number, version) in record.versions.iter() {
+        found.push((format!("{root}/versions/{number}"), render(version)));
+    }
+    found.push((format!("{root}/history"), render(&record.history)));
 }
 
 fn subscription_document(name: &str, record: &Subscription) -> Value {

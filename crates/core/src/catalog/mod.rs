@@ -8,20 +8,37 @@
 //! Law: a command that is refused changes nothing, and applying reads neither clock nor chance:
 //! times come from the command's stamp, numbers from the catalog's own counters.
 
+mod applied;
 mod document;
 mod namespace;
+mod overrides;
 mod snapshot;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod topic;
 
-pub use namespace::{Namespace, NamespacePolicies};
-pub use topic::{CONSUMERS_MAX, Consumer, POLICIES_AHEAD_MAX, Subscription, Topic};
+pub use applied::{
+    AppliedRecord, Fields, OBJECTS_MAX, OWNER_LEN_MAX, OWNERS_MAX, ObjectKey, Objects,
+    TRAIL_LEN_MAX, TrailLine,
+};
+pub use namespace::Namespace;
+pub use overrides::{LABELS_MAX, TOPIC_LABEL_LEN_MAX, TopicOverrides};
+pub use subject::{
+    DEFINITIONS_LEN_MAX, HISTORY_LEN_MAX, Promise, SUBJECTS_MAX, SchemaVersion, Subject,
+    SubjectEvent, SubjectRecord, VERSIONS_MAX,
+};
+pub use topic::{
+    CONSUMERS_MAX, Consumer, POLICIES_AHEAD_MAX, SchemaConfig, Subscription, Topic, TopicSchema,
+    TopicSchemaRecord,
+};
 
 use crate::change::{Command, LEVEL, Outcome, TopicRef};
 use crate::fault::{Fault, FaultKind};
-use crate::ids::{Incarnation, TopicId, WallMs};
+use crate::ids::{Incarnation, SchemaId, TopicId, WallMs};
 use crate::name::{NamespaceName, TopicName};
+use crate::schema::SubjectName;
+use applied::Applied;
 use std::ops::Bound;
 
 /// A persistent map: a clone shares everything until one of the two changes.
@@ -45,6 +62,15 @@ pub struct Catalog {
     topics: Map<TopicName, Topic>,
     /// Follows from `topics`.
     names: Map<TopicId, TopicName>,
+    next_schema: SchemaId,
+    subjects: Map<SubjectName, Subject>,
+    /// Follows from `subjects`.
+    schema_names: Map<SchemaId, SubjectName>,
+    /// Bytes of all definitions; follows from `subjects`.
+    definitions_len: u64,
+    /// How often anything changed that a broker validates by.
+    schema_changes: u64,
+    applied: Applied,
 }
 
 impl Default for Catalog {
@@ -63,6 +89,12 @@ impl Default for Catalog {
             partitioned: Map::new_sync(),
             topics: Map::new_sync(),
             names: Map::new_sync(),
+            next_schema: SchemaId(1),
+            subjects: Map::new_sync(),
+            schema_names: Map::new_sync(),
+            definitions_len: 0,
+            schema_changes: 0,
+            applied: Applied::default(),
         }
     }
 }
@@ -80,6 +112,10 @@ impl Catalog {
         }
         let mut next = self.clone();
         let outcome = command.change.apply(&mut next, command.stamp)?;
+        if let (Some(by), Some(object)) = (&command.by, command.change.object()) {
+            let change = command.change.tag();
+            next.remember(TrailLine { at: command.stamp.at, by: by.clone(), change, object });
+        }
         next.level = next.level.max(command.level);
         *self = next;
         Ok(outcome)
@@ -153,6 +189,40 @@ impl Catalog {
         self.incarnation
     }
 
+    /// The subject called `name`, unless it has no version.
+    pub fn subject(&self, name: &str) -> Option<&Subject> {
+        self.subject_record(name).filter(|subject| !subject.versions.is_empty())
+    }
+
+    /// The subject called `name`, also when all its versions were deleted: its history is kept.
+    pub fn subject_record(&self, name: &str) -> Option<&Subject> {
+        self.subjects.get(name)
+    }
+
+    /// The subject with the number `id`, unless it has no version.
+    pub fn subject_by_id(&self, id: SchemaId) -> Option<(&SubjectName, &Subject)> {
+        let name = self.schema_names.get(&id)?;
+        self.subjects.get_key_value(name).filter(|(_, subject)| !subject.versions.is_empty())
+    }
+
+    /// All subjects that have a version, by name.
+    pub fn subjects(&self) -> impl Iterator<Item = (&SubjectName, &Subject)> {
+        self.subjects.iter().filter(|(_, subject)| !subject.versions.is_empty())
+    }
+
+    /// Grows with every change that a broker validates by: a version, a topic's subject or policy.
+    pub fn schema_changes(&self) -> u64 {
+        self.schema_changes
+    }
+
+    /// The topics and topic partitions whose messages belong to `subject`, by name.
+    pub fn topics_of_subject(&self, subject: &str) -> impl Iterator<Item = &TopicName> {
+        let of = self
+            .topics()
+            .filter(move |(_, topic)| topic.schema_subject.as_deref() == Some(subject));
+        of.map(|(name, _)| name)
+    }
+
     /// Topics whose name begins with `prefix`, seeking to `prefix` + `seek`.
     fn topics_with_prefix(
         &self,
@@ -173,6 +243,10 @@ impl Catalog {
 impl Catalog {
     pub(crate) fn insert_namespace(&mut self, name: NamespaceName, namespace: Namespace) {
         self.namespaces.insert_mut(name, namespace);
+    }
+
+    pub(crate) fn namespace_mut(&mut self, name: &NamespaceName) -> Option<&mut Namespace> {
+        self.namespaces.get_mut(name)
     }
 
     pub(crate) fn remove_namespace(&mut self, name: &NamespaceName) -> bool {
@@ -215,6 +289,60 @@ impl Catalog {
 
     pub(crate) fn topic_mut(&mut self, name: &TopicName) -> Option<&mut Topic> {
         self.topics.get_mut(name)
+    }
+
+    /// Adds a subject under the next free number.
+    pub(crate) fn insert_subject(&mut self, name: &SubjectName) -> Result<(), Fault> {
+        if self.subjects.size() >= SUBJECTS_MAX && !self.forget_oldest_subject() {
+            return Err(Fault::exhausted(format!(
+                "schema subject `{name}` cannot be added: there are {SUBJECTS_MAX}; delete one that \
+                 nobody uses"
+            )));
+        }
+        let id = self.next_schema;
+        self.next_schema = SchemaId(
+            id.0.checked_add(1).ok_or_else(|| Fault::exhausted("all schema ids have been used"))?,
+        );
+        self.subjects.insert_mut(name.clone(), Subject::new(id));
+        self.schema_names.insert_mut(id, name.clone());
+        Ok(())
+    }
+
+    /// Forgets the subject that has had no version for the longest time; whether there was one.
+    fn forget_oldest_subject(&mut self) -> bool {
+        let empty = self.subjects.iter().filter(|(_, subject)| subject.versions.is_empty());
+        let oldest = empty.min_by_key(|(_, subject)| subject.history.last().map(|line| line.at));
+        let Some((name, id)) = oldest.map(|(name, subject)| (name.clone(), subject.id)) else {
+            return false;
+        };
+        self.schema_names.remove_mut(&id);
+        self.subjects.remove_mut(&name)
+    }
+
+    pub(crate) fn subject_mut(&mut self, name: &str) -> Option<&mut Subject> {
+        self.subjects.get_mut(name)
+    }
+
+    /// Counts a definition that is added; refuses one that is too much.
+    pub(crate) fn add_definition(&mut self, len: usize) -> Result<(), Fault> {
+        let total = self.definitions_len.saturating_add(len as u64);
+        if total > DEFINITIONS_LEN_MAX {
+            return Err(Fault::exhausted(format!(
+                "the registry has {} bytes of definitions and may have {DEFINITIONS_LEN_MAX}; \
+                 delete versions that nobody uses",
+                self.definitions_len
+            )));
+        }
+        self.definitions_len = total;
+        Ok(())
+    }
+
+    pub(crate) fn remove_definition(&mut self, len: usize) {
+        self.definitions_len = self.definitions_len.saturating_sub(len as u64);
+    }
+
+    pub(crate) fn schema_changed(&mut self) {
+        self.schema_changes += 1;
     }
 
     pub(crate) fn start_incarnation(&mut self) -> Result<Incarnation, Fault> {

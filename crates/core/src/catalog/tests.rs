@@ -1,11 +1,15 @@
 //! Tests of what the catalog answers; what changes it is tested with the changes.
 
 use super::*;
-use crate::change::{AttachConsumer, Change, CreateTopic, DeleteTopic, SetFailurePolicy};
+use crate::change::{
+    AttachConsumer, Change, ConfigureTopicSchema, CreateTopic, DeleteSchema, DeleteTopic,
+    RegisterSchema, SetCompatibility, SetFailurePolicy,
+};
 use crate::ids::Offset;
 use crate::intent::{Delivery, Intent, WalSyncMode};
 use crate::name::{ConsumerName, SubscriptionName};
 use crate::policy::{FailurePolicy, SubscriptionType};
+use crate::schema::{Compatibility, JsonLevel, SchemaType, SubjectName, ValidationPolicy};
 use expect_test::{expect, expect_file};
 
 fn topic(name: &str) -> TopicName {
@@ -64,6 +68,50 @@ fn sample() -> Catalog {
     catalog
 }
 
+fn subject(name: &str) -> SubjectName {
+    SubjectName::parse(name).expect("well formed")
+}
+
+fn register(name: &str, definition: &str, expects: u64) -> Change {
+    RegisterSchema {
+        subject: subject(name),
+        schema_type: SchemaType::JsonSchema,
+        definition: definition.into(),
+        fingerprint: format!("sha256:of-{definition}").into(),
+        references: [].into(),
+        description: "a live value".into(),
+        created_by: "ann".into(),
+        tags: vec!["live".into()],
+        by: "ann from 127.0.0.1".into(),
+        expects,
+    }
+    .into()
+}
+
+/// The same, with schemas.
+fn sample_with_schemas() -> Catalog {
+    let mut catalog = sample();
+    take(&mut catalog, 15, register("live-value", "true", 0));
+    take(&mut catalog, 16, register("https://acme.example/a%.json", "{}", 0));
+    let compatibility = SetCompatibility {
+        subject: subject("live-value"),
+        mode: Some(Compatibility::Full),
+        json: Some(JsonLevel::Strict),
+        protobuf: None,
+        by: "bob".into(),
+    };
+    take(&mut catalog, 17, compatibility.into());
+    let configure = ConfigureTopicSchema {
+        topic: topic("/default/live"),
+        subject: subject("live-value"),
+        validation_policy: ValidationPolicy::Enforce,
+        enable_payload_validation: true,
+        by: "bob".into(),
+    };
+    take(&mut catalog, 18, configure.into());
+    catalog
+}
+
 #[test]
 fn a_new_catalog_has_its_two_namespaces() {
     let catalog = Catalog::default();
@@ -76,7 +124,7 @@ fn a_new_catalog_has_its_two_namespaces() {
 #[test]
 fn the_documents_are_those_of_the_seed() {
     let mut text = String::new();
-    for (key, value) in sample().documents("") {
+    for (key, value) in sample_with_schemas().documents("") {
         text.push_str(&format!("{key} {value}\n"));
     }
     expect_file!["../../../../docs/formats/golden/catalog-documents.txt"].assert_eq(&text);
@@ -91,10 +139,52 @@ fn the_snapshot_is_pinned() {
 }
 
 #[test]
+fn the_snapshot_with_schemas_is_pinned() {
+    let bytes = sample_with_schemas().encode();
+    let text = String::from_utf8(bytes).expect("JSON is text") + "\n";
+    expect_file!["../../../../docs/formats/golden/catalog-snapshot-schemas.json"].assert_eq(&text);
+    assert_eq!(Catalog::decode(text.as_bytes()), Ok(sample_with_schemas()));
+    for (good, bad) in [
+        (r#""next_schema":3"#, r#""next_schema":2"#),
+        (r#""next_version":2"#, r#""next_version":1"#),
+        (r#"{"id":2,"revision""#, r#"{"id":1,"revision""#),
+    ] {
+        assert!(text.contains(good), "{good}");
+        let fault = Catalog::decode(text.replace(good, bad).as_bytes()).expect_err(bad);
+        assert!(fault.message.contains("subject"), "{fault}");
+    }
+}
+
+#[test]
+fn a_subject_without_versions_keeps_its_history_and_gives_way_when_room_is_needed() {
+    let mut catalog = Catalog::default();
+    for at in 0..SUBJECTS_MAX as u64 {
+        take(&mut catalog, at, register(&format!("s{at}"), "true", 0));
+    }
+    let full = catalog.apply(&Command::new(register("one more", "true", 0), WallMs(1)));
+    assert_eq!(full.expect_err("full").kind, FaultKind::Exhausted);
+    for name in ["s7", "s3"] {
+        let delete = DeleteSchema { subject: subject(name), version: None, by: "bob".into() };
+        take(&mut catalog, if name == "s3" { 20_000 } else { 20_001 }, delete.into());
+        assert_eq!(catalog.subject(name), None);
+        assert!(catalog.document(&format!("/schemas/{name}/history")).is_some());
+    }
+    take(&mut catalog, 20_002, register("one more", "true", 0));
+    assert_eq!(catalog.subject_record("s3"), None, "the longest empty one gave way");
+    let kept = catalog.subject_record("s7").expect("kept").revision;
+    let Outcome::SchemaRegistered { version, .. } =
+        take(&mut catalog, 20_003, register("s7", "true", kept))
+    else {
+        panic!("registered")
+    };
+    assert_eq!(version, 2, "a version's number is not given again");
+}
+
+#[test]
 fn an_unreadable_snapshot_says_why() {
     let refusal = |text: &str| Catalog::decode(text.as_bytes()).expect_err(text).message;
     let text = String::from_utf8(sample().encode()).expect("JSON is text");
-    expect!["catalog snapshot needs level 9, this version of danube knows level 2; start a version that knows level 9"]
+    expect!["catalog snapshot needs level 9, this version of danube knows level 4; start a version that knows level 9"]
         .assert_eq(&refusal(r#"{"level": 9, "flights": []}"#));
     expect!["catalog snapshot is damaged: EOF while parsing a value at line 1 column 0"]
         .assert_eq(&refusal(""));
@@ -106,7 +196,7 @@ fn an_unreadable_snapshot_says_why() {
 
 #[test]
 fn a_prefix_ends_at_a_slash() {
-    let catalog = sample();
+    let catalog = sample_with_schemas();
     let keys = |prefix: &str| -> Vec<String> {
         catalog.documents(prefix).into_iter().map(|(key, _)| key).collect()
     };
@@ -126,7 +216,16 @@ fn a_prefix_ends_at_a_slash() {
     }
     assert_eq!(keys("/"), keys(""));
     let whole = keys("");
-    for part in ["/topics", "/namespaces", "/topics/default", "/namespaces/system/policy"] {
+    let parts = [
+        "/topics",
+        "/namespaces",
+        "/topics/default",
+        "/namespaces/system/policy",
+        "/schemas",
+        "/schemas/live-value/versions",
+        "/schemas/https:%2F%2Facme.example%2Fa%25.json",
+    ];
+    for part in parts {
         let wanted: Vec<String> = whole
             .iter()
             .filter(|key| *key == part || key.starts_with(&format!("{part}/")))

@@ -6,12 +6,14 @@
 //! Law: a subscription's number is never given twice within its topic, and everything that a
 //! client can make grow has a bound here.
 
-use super::Map;
+use super::subject::keep_latest;
+use super::{Map, TopicOverrides};
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{Epoch, Offset, SubscriptionId, TopicId, WallMs};
 use crate::intent::{Delivery, StreamSettings, WalSyncMode};
 use crate::name::{ConsumerName, SubscriptionName, TopicName};
 use crate::policy::{FailurePolicy, SubscriptionType};
+use crate::schema::ValidationPolicy;
 use serde::{Deserialize, Serialize};
 
 /// Consumers remembered per subscription; the one that attached longest ago gives way.
@@ -35,6 +37,12 @@ pub struct Topic {
     pub settings: Option<StreamSettings>,
     /// The schema subject that its messages belong to.
     pub schema_subject: Option<String>,
+    /// What it does with messages that do not fit their schema.
+    #[serde(default, skip_serializing_if = "TopicSchema::is_default")]
+    pub schema: TopicSchema,
+    /// What was set for it beside its intent.
+    #[serde(default, skip_serializing_if = "TopicOverrides::is_empty")]
+    pub overrides: TopicOverrides,
     /// Its subscriptions.
     pub subscriptions: Map<SubscriptionName, Subscription>,
     /// Failure policies that wait for their subscription.
@@ -58,15 +66,19 @@ impl Topic {
             delivery: settings.as_ref().map_or(delivery, |settings| settings.delivery),
             settings,
             schema_subject,
+            schema: TopicSchema::default(),
+            overrides: TopicOverrides::default(),
             subscriptions: Map::new_sync(),
             policies_ahead: Map::new_sync(),
             next_subscription: SubscriptionId(1),
         }
     }
 
-    /// What an acknowledged publish survives: the intent's choice, else `os_cache_flush`.
+    /// What an acknowledged publish survives: what was set for the topic, else the intent's choice,
+    /// else `os_cache_flush`.
     pub fn wal_sync_mode(&self) -> WalSyncMode {
-        self.settings.as_ref().map_or(WalSyncMode::OsCacheFlush, |settings| settings.wal_sync_mode)
+        let intent = || self.settings.as_ref().map(|settings| settings.wal_sync_mode);
+        self.overrides.wal_sync_mode.or_else(intent).unwrap_or(WalSyncMode::OsCacheFlush)
     }
 
     /// The policy that a new subscription gets: one that was set ahead, else the intent's, else
@@ -115,6 +127,29 @@ impl Topic {
         })
     }
 
+    /// Subject and validation, as one value.
+    pub fn schema_config(&self) -> SchemaConfig {
+        SchemaConfig {
+            subject: self.schema_subject.clone(),
+            validation_policy: self.schema.validation_policy,
+            enable_payload_validation: self.schema.enable_payload_validation,
+        }
+    }
+
+    /// Sets subject and validation, and remembers who did; whether that changed anything.
+    pub(crate) fn set_schema_config(&mut self, to: SchemaConfig, at: WallMs, by: &str) -> bool {
+        let from = self.schema_config();
+        if from == to {
+            return false;
+        }
+        self.schema_subject.clone_from(&to.subject);
+        self.schema.validation_policy = to.validation_policy;
+        self.schema.enable_payload_validation = to.enable_payload_validation;
+        let line = TopicSchemaRecord { at, by: by.into(), from, to };
+        keep_latest(&mut self.schema.history, line);
+        true
+    }
+
     /// The number for a new subscription.
     pub(crate) fn take_subscription_id(&mut self) -> Result<SubscriptionId, Fault> {
         let id = self.next_subscription;
@@ -123,6 +158,48 @@ impl Topic {
         })?);
         Ok(id)
     }
+}
+
+/// How a topic validates, and who said so.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicSchema {
+    /// What becomes of a message that does not fit.
+    pub validation_policy: ValidationPolicy,
+    /// Whether payloads are decoded and checked, not only their schema ids.
+    pub enable_payload_validation: bool,
+    /// Who changed the subject or this, the latest [`HISTORY_LEN_MAX`](super::HISTORY_LEN_MAX) of it.
+    pub history: Vec<TopicSchemaRecord>,
+}
+
+impl TopicSchema {
+    fn is_default(&self) -> bool {
+        *self == TopicSchema::default()
+    }
+}
+
+/// The document at `/topics/{ns}/{topic}/schema_config`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaConfig {
+    /// The subject that messages belong to.
+    pub subject: Option<String>,
+    /// What becomes of a message that does not fit.
+    pub validation_policy: ValidationPolicy,
+    /// Whether payloads are decoded and checked, not only their schema ids.
+    pub enable_payload_validation: bool,
+}
+
+/// One line of a topic's schema history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicSchemaRecord {
+    /// When.
+    pub at: WallMs,
+    /// Who, as far as the broker knows.
+    pub by: String,
+    /// What it was.
+    pub from: SchemaConfig,
+    /// What it is.
+    pub to: SchemaConfig,
 }
 
 /// A subscription of a topic.

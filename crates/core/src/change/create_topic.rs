@@ -1,7 +1,7 @@
 //! Makes a topic: plain, partitioned, or one partition at the wish of a producer.
 
 use super::{Outcome, Stamp, TopicRef};
-use crate::catalog::{Catalog, SYSTEM_NAMESPACE, Topic};
+use crate::catalog::{Catalog, SYSTEM_NAMESPACE, SchemaConfig, Topic};
 use crate::fault::Fault;
 use crate::ids::WallMs;
 use crate::intent::{Delivery, Intent, StreamSettings, WalSyncMode};
@@ -13,6 +13,7 @@ pub(super) const OUTCOMES: &[&str] = &[
     "created plain",
     "created with partitions",
     "created one partition",
+    "created one partition, with the schema of the others",
     "created with dead letters",
     "created, keeping the dead letters",
     "created as dead letters of its source",
@@ -84,6 +85,7 @@ impl CreateTopic {
         self.check_partition(catalog)?;
         self.check_free(catalog)?;
         let settings = self.settings(catalog);
+        let sibling = self.configured_sibling(catalog);
         let names = match self.partitions {
             None => vec![self.name.clone()],
             Some(count) => {
@@ -97,11 +99,15 @@ impl CreateTopic {
         for name in names {
             let (settings, subject) = (settings.clone(), self.schema_subject.clone());
             created.push(catalog.insert_topic(&name, |id| {
-                Topic::new(id, stamp.at, self.delivery, settings, subject)
+                let mut topic = Topic::new(id, stamp.at, self.delivery, settings, subject);
+                if let Some(config) = sibling.clone() {
+                    topic.set_schema_config(config, stamp.at, "its partitions");
+                }
+                topic
             })?);
         }
         let dead_letter = match &settings {
-            Some(settings) => self.create_dead_letters(catalog, settings, stamp.at)?,
+            Some(settings) => create_dead_letters(catalog, &self.name, settings, stamp.at)?,
             None => None,
         };
         Ok(Outcome::TopicCreated { created, dead_letter })
@@ -198,49 +204,68 @@ impl CreateTopic {
         })
     }
 
+    /// A partition that its producer makes gets subject and validation of those that are there. No
+    /// topic has a history of that before level 3, so older logs are applied as ever.
+    fn configured_sibling(&self, catalog: &Catalog) -> Option<SchemaConfig> {
+        let (base, _) = self.name.partition()?;
+        let first = catalog.partitions(&base).into_iter().next()?;
+        let topic = catalog.topic(&first).filter(|topic| !topic.schema.history.is_empty())?;
+        Some(topic.schema_config())
+    }
+
     fn settings(&self, catalog: &Catalog) -> Option<StreamSettings> {
         match self.intent {
             Some(intent) => Some(intent.expand(&self.name)),
-            None if self.implicit => dead_letter_settings_of_source(catalog, &self.name),
+            None if self.implicit => {
+                let siblings = || settings_of_siblings(catalog, &self.name);
+                siblings().or_else(|| dead_letter_settings_of_source(catalog, &self.name))
+            }
             None => None,
         }
     }
+}
 
-    /// Makes the dead-letter topic that `settings` want, unless it is there.
-    fn create_dead_letters(
-        &self,
-        catalog: &mut Catalog,
-        settings: &StreamSettings,
-        at: WallMs,
-    ) -> Result<Option<TopicRef>, Fault> {
-        if settings.dlq_suffix.is_none() {
-            return Ok(None);
-        }
-        let (source, name) = (&self.name, self.name.dead_letter()?);
-        if let Some(topic) = catalog.topic(&name) {
-            return match topic.delivery {
-                Delivery::Reliable => Ok(None),
-                Delivery::NonReliable => Err(Fault::precondition(format!(
-                    "topic `{source}` cannot be created: its dead-letter topic `{name}` exists \
-                     and is NonReliable, so it would lose them; delete `{name}` first"
-                ))),
-            };
-        }
-        if !catalog.partitions(&name).is_empty() {
-            return Err(Fault::precondition(format!(
-                "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and \
-                 has partitions; delete `{name}` first"
-            )));
-        }
-        let settings = dead_letter_settings(&name, settings.wal_sync_mode);
-        let make = |id| Topic::new(id, at, settings.delivery, Some(settings), None);
-        catalog.insert_topic(&name, make).map(Some)
+/// Makes the dead-letter topic that `settings` want for `source`, unless it is there.
+pub(super) fn create_dead_letters(
+    catalog: &mut Catalog,
+    source: &TopicName,
+    settings: &StreamSettings,
+    at: WallMs,
+) -> Result<Option<TopicRef>, Fault> {
+    if settings.dlq_suffix.is_none() {
+        return Ok(None);
     }
+    let name = source.dead_letter()?;
+    if let Some(topic) = catalog.topic(&name) {
+        return match topic.delivery {
+            Delivery::Reliable => Ok(None),
+            Delivery::NonReliable => Err(Fault::precondition(format!(
+                "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and is \
+                 NonReliable, so it would lose them; delete `{name}` first"
+            ))),
+        };
+    }
+    if !catalog.partitions(&name).is_empty() {
+        return Err(Fault::precondition(format!(
+            "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and has \
+             partitions; delete `{name}` first"
+        )));
+    }
+    let settings = dead_letter_settings(&name, settings.wal_sync_mode);
+    let make = |id| Topic::new(id, at, settings.delivery, Some(settings), None);
+    catalog.insert_topic(&name, make).map(Some)
 }
 
 /// What a dead-letter topic is made with: it keeps what its source kept, and blocks.
 fn dead_letter_settings(name: &TopicName, wal_sync_mode: WalSyncMode) -> StreamSettings {
     StreamSettings { wal_sync_mode, ..Intent::EventStream.expand(name) }
+}
+
+/// The settings for `name` when it joins partitions that have some.
+fn settings_of_siblings(catalog: &Catalog, name: &TopicName) -> Option<StreamSettings> {
+    let (base, _) = name.partition()?;
+    let first = catalog.partitions(&base).into_iter().next()?;
+    catalog.topic(&first)?.settings.clone()
 }
 
 /// The settings for `name` when it is the dead-letter topic of a topic that wants one.

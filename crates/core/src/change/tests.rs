@@ -1,6 +1,7 @@
 //! Tests of the changes: every outcome, the stored form, and laws over random histories.
 
 mod histories;
+mod operations;
 
 use super::*;
 use crate::catalog::POLICIES_AHEAD_MAX;
@@ -8,8 +9,11 @@ use crate::ids::Offset;
 use crate::intent::{Delivery, Intent, PoisonPolicy};
 use crate::name::{ConsumerName, NamespaceName, SubscriptionName};
 use crate::policy::{FailurePolicy, SubscriptionType};
+use crate::schema::{
+    Compatibility, JsonLevel, ProtobufLevel, SchemaType, SubjectName, ValidationPolicy,
+};
 use expect_test::{expect, expect_file};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn topic(name: &str) -> TopicName {
     TopicName::parse(name).expect("well formed")
@@ -71,6 +75,58 @@ fn window(name: &str, max_unacked_messages: u32) -> SetDispatchConfig {
 
 fn delete(name: &str) -> DeleteTopic {
     DeleteTopic { name: topic(name) }
+}
+
+fn subject(name: &str) -> SubjectName {
+    SubjectName::parse(name).expect("well formed")
+}
+
+/// Version number `revision + 1` of `name`, if nothing else happened to it.
+fn register(name: &str, definition: &str, revision: u64) -> RegisterSchema {
+    RegisterSchema {
+        subject: subject(name),
+        schema_type: SchemaType::Avro,
+        definition: definition.into(),
+        fingerprint: format!("sha256:of-{definition}").into(),
+        references: BTreeMap::new(),
+        description: "".into(),
+        created_by: "ann".into(),
+        tags: vec![],
+        by: "ann from 127.0.0.1".into(),
+        expects: revision,
+    }
+}
+
+fn delete_schema(name: &str, version: Option<u32>) -> DeleteSchema {
+    DeleteSchema { subject: subject(name), version, by: "bob".into() }
+}
+
+fn compatibility(name: &str, mode: Compatibility) -> SetCompatibility {
+    let subject = subject(name);
+    SetCompatibility { subject, mode: Some(mode), json: None, protobuf: None, by: "bob".into() }
+}
+
+fn configure(topic_name: &str, name: &str) -> ConfigureTopicSchema {
+    ConfigureTopicSchema {
+        topic: topic(topic_name),
+        subject: subject(name),
+        validation_policy: ValidationPolicy::Enforce,
+        enable_payload_validation: true,
+        by: "bob".into(),
+    }
+}
+
+fn policy_of(topic_name: &str, validation_policy: ValidationPolicy) -> SetValidationPolicy {
+    SetValidationPolicy {
+        topic: topic(topic_name),
+        validation_policy,
+        enable_payload_validation: false,
+        by: "bob".into(),
+    }
+}
+
+fn adopt(topic_name: &str, name: &str) -> AdoptSchemaSubject {
+    AdoptSchemaSubject { topic: topic(topic_name), subject: subject(name), by: "p".into() }
 }
 
 fn unsubscribe(name: &str) -> DeleteSubscription {
@@ -309,6 +365,100 @@ fn dispatch_rows() -> Vec<Row> {
     ]
 }
 
+fn register_rows() -> Vec<Row> {
+    let first = || vec![register("a", "1", 0).into()];
+    let gone = || vec![register("a", "1", 0).into(), delete_schema("a", None).into()];
+    let crowd =
+        (0..crate::catalog::VERSIONS_MAX as u64).map(|n| register("a", &n.to_string(), n).into());
+    let long = |len: usize| -> std::sync::Arc<str> { "x".repeat(len).into() };
+    let refers = RegisterSchema { references: [(subject("a"), 2)].into(), ..register("b", "1", 0) };
+    vec![
+        ("first version", vec![], register("a", "1", 0).into()),
+        ("next version", first(), register("a", "2", 1).into()),
+        ("registered before", first(), register("a", "1", 7).into()),
+        ("subject came back", gone(), register("a", "1", 2).into()),
+        ("changed meanwhile: retry", first(), register("a", "2", 0).into()),
+        ("reference gone: retry", first(), refers.into()),
+        (
+            "text too long: invalid",
+            vec![],
+            RegisterSchema { description: long(DESCRIPTION_LEN_MAX + 1), ..register("a", "1", 0) }
+                .into(),
+        ),
+        (
+            "text too long: invalid",
+            vec![],
+            RegisterSchema { created_by: long(LABEL_LEN_MAX + 1), ..register("a", "1", 0) }.into(),
+        ),
+        (
+            "text too long: invalid",
+            vec![],
+            RegisterSchema { tags: vec!["t".into(); TAGS_MAX + 1], ..register("a", "1", 0) }.into(),
+        ),
+        ("too many versions: exhausted", crowd.collect(), register("a", "more", 1000).into()),
+    ]
+}
+
+fn delete_schema_rows() -> Vec<Row> {
+    let two = || vec![register("a", "1", 0).into(), register("a", "2", 1).into()];
+    let refers = RegisterSchema { references: [(subject("a"), 1)].into(), ..register("b", "1", 0) };
+    let used = [two(), vec![create("/default/t").into(), configure("/default/t", "a").into()]];
+    vec![
+        ("version deleted", two(), delete_schema("a", Some(1)).into()),
+        ("subject deleted", two(), delete_schema("a", None).into()),
+        ("unknown subject: not_found", vec![], delete_schema("a", Some(1)).into()),
+        ("unknown version: not_found", two(), delete_schema("a", Some(3)).into()),
+        (
+            "referred to: precondition",
+            [two(), vec![refers.into()]].concat(),
+            delete_schema("a", Some(1)).into(),
+        ),
+        ("in use: precondition", used.concat(), delete_schema("a", None).into()),
+    ]
+}
+
+fn topic_schema_rows() -> Vec<Row> {
+    let t = "/default/t";
+    let parted = || CreateTopic { partitions: Some(2), ..create(t) };
+    let a = || register("a", "1", 0).into();
+    let b = || register("b", "1", 0).into();
+    let with = |topic: CreateTopic| vec![a(), b(), topic.into()];
+    let adopted = || vec![a(), b(), create(t).into(), adopt(t, "a").into()];
+    let full = || compatibility("a", Compatibility::Full);
+    vec![
+        ("set", vec![a()], full().into()),
+        ("unchanged", vec![a(), full().into()], full().into()),
+        ("unknown subject: not_found", vec![], full().into()),
+        ("set", with(create(t)), configure(t, "a").into()),
+        ("set on partitions", with(parted()), configure(t, "a").into()),
+        (
+            "unchanged",
+            [with(create(t)), vec![configure(t, "a").into()]].concat(),
+            configure(t, "a").into(),
+        ),
+        ("unknown topic: not_found", vec![a()], configure(t, "a").into()),
+        ("unknown subject: not_found", with(create(t)), configure(t, "c").into()),
+        ("set", adopted(), policy_of(t, ValidationPolicy::None).into()),
+        (
+            "set on partitions",
+            [with(parted()), vec![configure(t, "a").into()]].concat(),
+            policy_of(t, ValidationPolicy::None).into(),
+        ),
+        ("unknown topic: not_found", vec![], policy_of(t, ValidationPolicy::None).into()),
+        ("no subject: precondition", with(create(t)), policy_of(t, ValidationPolicy::Warn).into()),
+        ("adopted", with(create(t)), adopt(t, "a").into()),
+        ("unchanged", adopted(), adopt(t, "a").into()),
+        ("unknown topic: not_found", vec![a()], adopt(t, "a").into()),
+        ("unknown subject: not_found", with(create(t)), adopt(t, "c").into()),
+        ("other subject: precondition", adopted(), adopt(t, "b").into()),
+        (
+            "created one partition, with the schema of the others",
+            vec![a(), implicit("/default/t-part-0").into(), configure(t, "a").into()],
+            implicit("/default/t-part-1").into(),
+        ),
+    ]
+}
+
 fn rows() -> Vec<Row> {
     let started = ("started", vec![StartIncarnation {}.into()], StartIncarnation {}.into());
     [
@@ -320,6 +470,10 @@ fn rows() -> Vec<Row> {
         policy_rows(),
         dispatch_rows(),
         vec![started],
+        register_rows(),
+        delete_schema_rows(),
+        topic_schema_rows(),
+        operations::rows(),
     ]
     .concat()
 }
@@ -375,7 +529,27 @@ fn samples() -> Vec<Change> {
         set("/agents/tasks", dead_letter_to("/agents/tasks-dlq")).into(),
         StartIncarnation {}.into(),
         window("/agents/tasks", 256).into(),
+        RegisterSchema {
+            references: [(subject("com.acme.Address"), 3)].into(),
+            description: "orders as the shop sends them".into(),
+            tags: vec!["shop".into()],
+            ..register("orders-value", "{\"type\":\"record\"}", 4)
+        }
+        .into(),
+        delete_schema("orders-value", Some(2)).into(),
+        SetCompatibility {
+            json: Some(JsonLevel::Strict),
+            protobuf: Some(ProtobufLevel::Json),
+            ..compatibility("orders-value", Compatibility::Full)
+        }
+        .into(),
+        configure("/agents/tasks", "orders-value").into(),
+        policy_of("/agents/tasks", ValidationPolicy::Warn).into(),
+        adopt("/agents/tasks", "orders-value").into(),
     ]
+    .into_iter()
+    .chain(operations::samples())
+    .collect()
 }
 
 /// A changed line here is a broken promise to every log and every other broker; raise the level.
@@ -396,9 +570,9 @@ fn the_stored_form_of_each_change_is_pinned() {
 #[test]
 fn a_command_that_cannot_be_read_says_what_is_needed() {
     let refusal = |stored: Value| Command::decode(&stored).expect_err("unreadable").message;
-    expect!["catalog command needs level 3, this version of danube knows level 2; start a version that knows level 3"]
-        .assert_eq(&refusal(serde_json::json!({"level": 3, "change": {"fly": {}}})));
-    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 2: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`; it is damaged or a version of the same level differs"]
+    expect!["catalog command of level 4 cannot be read by this version of danube, which knows level 4: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`, `register_schema`, `delete_schema`, `set_compatibility`, `configure_topic_schema`, `set_validation_policy`, `adopt_schema_subject`, `set_namespace_policies`, `configure_topic`, `set_intent`, `add_partitions`, `create_subscription`, `apply_steps`; it is damaged or a version of the same level differs"]
+        .assert_eq(&refusal(serde_json::json!({"level": 4, "change": {"fly": {}}})));
+    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 4: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`, `register_schema`, `delete_schema`, `set_compatibility`, `configure_topic_schema`, `set_validation_policy`, `adopt_schema_subject`, `set_namespace_policies`, `configure_topic`, `set_intent`, `add_partitions`, `create_subscription`, `apply_steps`; it is damaged or a version of the same level differs"]
         .assert_eq(&refusal(
             serde_json::json!({"level": 1, "stamp": {"at": 1}, "change": {"fly": {}}}),
         ));

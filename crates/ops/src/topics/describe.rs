@@ -8,6 +8,7 @@ use crate::operation::{self, Effect, Operation, Permission, Spec};
 use crate::session::Session;
 use crate::view::Table;
 use danube_wire::proto::control;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print what a topic is, and where its subscriptions stand
@@ -33,7 +34,7 @@ impl Operation for Describe {
 }
 
 /// A topic, or all partitions of one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Topic {
     topic: String,
     broker_id: String,
@@ -41,12 +42,18 @@ pub struct Topic {
     intent: Option<Intent>,
     wal_sync_mode: String,
     schema_subject: Option<String>,
+    schema_id: Option<u64>,
+    schema_version: Option<u32>,
+    schema_type: Option<String>,
+    compatibility_mode: Option<String>,
+    validation_policy: Option<String>,
+    payload_validation: bool,
     partitions: Vec<Partition>,
     subscriptions: Vec<Subscription>,
 }
 
 /// As it is stored, with a summary for people.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Intent {
     #[serde(skip)]
     summary: String,
@@ -61,7 +68,7 @@ struct Intent {
     persistence: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Partition {
     name: String,
     topic_id: u32,
@@ -70,7 +77,7 @@ struct Partition {
     next_offset: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Subscription {
     name: String,
     topic: String,
@@ -88,7 +95,7 @@ struct Subscription {
     consumers: Vec<Consumer>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FailurePolicy {
     max_redelivery_count: u32,
     ack_timeout_ms: u64,
@@ -99,7 +106,7 @@ struct FailurePolicy {
     poison_policy: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Consumer {
     name: String,
     consumer_id: u64,
@@ -119,6 +126,12 @@ impl From<control::DescribeTopicResponse> for Topic {
             delivery: wire.delivery,
             wal_sync_mode: wire.wal_sync_mode,
             schema_subject: wire.schema_subject,
+            schema_id: wire.schema_id,
+            schema_version: wire.schema_version,
+            schema_type: wire.schema_type,
+            compatibility_mode: wire.compatibility_mode,
+            validation_policy: wire.validation_policy,
+            payload_validation: wire.payload_validation,
         }
     }
 }
@@ -215,7 +228,7 @@ fn text(answer: &Topic) -> String {
         Some(intent) => lines.push(format!("Intent: {}", intent.summary)),
         None => lines.push(format!("WAL Sync: {}", answer.wal_sync_mode)),
     }
-    lines.push(format!("Schema: {}", answer.schema_subject.as_deref().unwrap_or("None")));
+    lines.extend(schema(answer));
     lines.push(format!("Partitions: {}", answer.partitions.len()));
     lines.push(indented(&partitions(&answer.partitions)));
     if answer.subscriptions.is_empty() {
@@ -226,6 +239,23 @@ fn text(answer: &Topic) -> String {
         lines.extend(answer.subscriptions.iter().flat_map(remarks));
     }
     lines.join("\n")
+}
+
+fn schema(answer: &Topic) -> Vec<String> {
+    let Some(subject) = &answer.schema_subject else { return vec!["Schema: None".into()] };
+    let mut lines = vec![format!("Schema: {subject}")];
+    if let Some(id) = answer.schema_id {
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
+        lines.push(format!("Schema ID: {id}"));
+        lines.push(format!("Schema Version: {}", answer.schema_version.unwrap_or_default()));
+        lines.push(format!("Schema Type: {}", text(&answer.schema_type)));
+        lines.push(format!("Compatibility: {}", text(&answer.compatibility_mode)));
+    }
+    if let Some(policy) = &answer.validation_policy {
+        let payload = if answer.payload_validation { "on" } else { "off" };
+        lines.push(format!("Validation: {policy}, payload validation {payload}"));
+    }
+    lines
 }
 
 fn indented(table: &Table) -> String {

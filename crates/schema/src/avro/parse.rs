@@ -6,9 +6,9 @@
 use super::{AvroSchema, Decimal, Field, Kind, Name, Type, TypeId, default};
 use crate::error::SchemaError;
 use crate::json::text;
-use crate::kind::SchemaType;
 use crate::limits::{DEFINITION_NESTING_MAX, NODES_MAX, REFERENCES_LEN_MAX, REFERENCES_MAX};
 use crate::references::References;
+use danube_core::schema::SchemaType;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

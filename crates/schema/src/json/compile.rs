@@ -10,8 +10,8 @@ use super::ratio::Ratio;
 use super::text::whole_numbers;
 use crate::error::SchemaError;
 use crate::fingerprint::short;
-use crate::kind::SchemaType;
 use crate::limits::NODES_MAX;
+use danube_core::schema::SchemaType;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,9 @@
 //! Law: what is not in the document or in the registry does not exist; nothing is fetched.
 
 use crate::error::SchemaError;
-use crate::kind::SchemaType;
 use crate::limits::{REFERENCES_LEN_MAX, REFERENCES_MAX};
 use crate::references::References;
+use danube_core::schema::SchemaType;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

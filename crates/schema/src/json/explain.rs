@@ -9,9 +9,9 @@ use super::JsonSchema;
 use super::documents::escape;
 use super::node::{Form, Node, Props, node, truth};
 use super::solve::{Found, Goal, Side, Solver};
-use crate::compatibility::JsonLevel;
 use crate::limits::{COMPARE_WORK_MAX, FAULTS_MAX};
 use crate::verdict::Findings;
+use danube_core::schema::JsonLevel;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

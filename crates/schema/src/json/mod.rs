@@ -21,12 +21,12 @@ mod regular;
 mod solve;
 pub(crate) mod text;
 
-use crate::compatibility::JsonLevel;
 use crate::error::{PayloadFault, SchemaError};
-use crate::kind::SchemaType;
 use crate::limits::PayloadLimits;
 use crate::references::References;
 use crate::verdict::Findings;
+use danube_core::schema::JsonLevel;
+use danube_core::schema::SchemaType;
 use node::Node;
 use serde_json::Value;
 use std::collections::BTreeMap;

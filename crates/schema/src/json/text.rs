@@ -1,8 +1,8 @@
 //! JSON text within bounds: length is checked by the caller, nesting here.
 
 use crate::error::SchemaError;
-use crate::kind::SchemaType;
 use crate::limits::DEFINITION_NESTING_MAX;
+use danube_core::schema::SchemaType;
 use serde_json::{Map, Number, Value};
 
 /// Parses a definition written in JSON.

@@ -5,8 +5,8 @@
 
 use super::parse::is_message;
 use super::{Enum, Field, Message, ProtobufSchema, Reserved, word};
-use crate::compatibility::ProtobufLevel;
 use crate::verdict::{Direction, Findings};
+use danube_core::schema::ProtobufLevel;
 use prost_types::field_descriptor_proto::Type;
 use std::collections::BTreeSet;
 

@@ -10,11 +10,11 @@ mod compare;
 mod parse;
 mod payload;
 
-use crate::compatibility::ProtobufLevel;
 use crate::error::{PayloadFault, SchemaError};
 use crate::limits::PayloadLimits;
 use crate::references::References;
 use crate::verdict::Findings;
+use danube_core::schema::ProtobufLevel;
 use prost_types::field_descriptor_proto::Type;
 use std::collections::{BTreeMap, BTreeSet};
 

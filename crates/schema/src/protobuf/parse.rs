@@ -3,9 +3,9 @@
 
 use super::{Enum, Field, Message, ProtobufSchema, Reserved};
 use crate::error::SchemaError;
-use crate::kind::SchemaType;
 use crate::limits::{DEFINITION_NESTING_MAX, NODES_MAX, REFERENCES_LEN_MAX, REFERENCES_MAX};
 use crate::references::References;
+use danube_core::schema::SchemaType;
 use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{

@@ -11,6 +11,7 @@ use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
+use danube_core::rate::RateLimit;
 use danube_core::subscription::{Members, Pick};
 use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
@@ -48,6 +49,7 @@ pub(super) struct FanoutSubscription {
     idle_since: Tick,
     pub(super) envelope: Arc<Envelope>,
     generation: u64,
+    rate: RateLimit,
     metrics: SubscriptionMetrics,
 }
 
@@ -68,6 +70,7 @@ impl FanoutSubscription {
             idle_since: now,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             generation: 0,
+            rate: RateLimit::new(0),
             metrics: context.metrics.subscription(&topic.name, name),
         }
     }
@@ -163,8 +166,17 @@ impl FanoutSubscription {
         }
     }
 
+    /// Sets how many messages it hands out per second; 0 is no limit.
+    pub(super) fn set_rate(&mut self, per_second: u32) {
+        self.rate.set(per_second);
+    }
+
     /// Hands `record` to whom it belongs, or counts it as dropped.
-    pub(super) fn publish(&mut self, offset: Offset, record: &Record) {
+    pub(super) fn publish(&mut self, now: Tick, offset: Offset, record: &Record) {
+        if self.rate.wait_ms(now) > 0 {
+            return self.metrics.dropped(1);
+        }
+        self.rate.take(1);
         let delivery = Delivered { offset, attempt: 1, record: record.clone() };
         let len = queued_len(&delivery);
         let consumers = &self.consumers;

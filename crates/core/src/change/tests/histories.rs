@@ -74,8 +74,32 @@ fn any_policy() -> impl Strategy<Value = Change> {
     )
 }
 
+/// Registrations, deletions and settings of two subjects, which may refer to each other.
+fn any_schema_change() -> impl Strategy<Value = Change> {
+    let name = || prop::sample::select(vec!["a", "b"]);
+    let registered =
+        (name(), 0_u8..6, 0_u64..6, any::<bool>()).prop_map(|(name, text, expects, refers)| {
+            let references = match refers {
+                true => [(subject("a"), 1)].into(),
+                false => BTreeMap::new(),
+            };
+            RegisterSchema { references, ..register(name, &text.to_string(), expects) }.into()
+        });
+    prop_oneof![
+        6 => registered,
+        1 => (name(), prop::option::of(1_u32..5))
+            .prop_map(|(name, version)| delete_schema(name, version).into()),
+        1 => (name(), prop::sample::select(vec![Compatibility::None, Compatibility::Full]))
+            .prop_map(|(name, mode)| compatibility(name, mode).into()),
+        2 => (any_topic(), name()).prop_map(|(topic, name)| configure(topic.as_str(), name).into()),
+        1 => any_topic().prop_map(|topic| policy_of(topic.as_str(), ValidationPolicy::None).into()),
+        2 => (any_topic(), name()).prop_map(|(topic, name)| adopt(topic.as_str(), name).into()),
+    ]
+}
+
 fn any_change() -> impl Strategy<Value = Change> {
     prop_oneof![
+        6 => any_schema_change(),
         6 => any_create(),
         4 => any_attach(),
         2 => any_policy(),
@@ -91,6 +115,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         1 => any_namespace().prop_map(|name| CreateNamespace { name }.into()),
         1 => any_namespace().prop_map(|name| DeleteNamespace { name }.into()),
         1 => Just(StartIncarnation {}.into()),
+        4 => operations::any_change(|| any_topic().boxed(), any_subscription()),
     ]
 }
 
@@ -99,6 +124,7 @@ fn any_change() -> impl Strategy<Value = Change> {
 struct Given {
     topics: BTreeMap<TopicId, (TopicName, u64)>,
     subscriptions: BTreeMap<(TopicId, SubscriptionId), (SubscriptionName, u64)>,
+    versions: BTreeMap<(SchemaId, u32), (SubjectName, u64)>,
 }
 
 impl Given {
@@ -113,10 +139,36 @@ impl Given {
                 assert_eq!(first.or_insert(now.clone()), &now);
             }
         }
+        for (name, record) in catalog.subjects() {
+            for (number, version) in record.versions.iter() {
+                let now = (name.clone(), version.created_at.0);
+                let first = self.versions.entry((record.id, *number));
+                assert_eq!(first.or_insert(now.clone()), &now);
+            }
+        }
+    }
+}
+
+/// What a version refers to is there, each meaning is there once, and the history says it all.
+fn check_subjects(catalog: &Catalog) {
+    for (name, record) in catalog.subjects() {
+        assert_eq!(catalog.subject_by_id(record.id).map(|(found, _)| found), Some(name));
+        let mut fingerprints = BTreeSet::new();
+        for (_, version) in record.versions.iter() {
+            assert!(fingerprints.insert(version.fingerprint.clone()), "{name} has it twice");
+            for (of, number) in &version.references {
+                let known = catalog.subject(of.as_str());
+                let there = known.is_some_and(|known| known.versions.contains_key(number));
+                assert!(there || of == name, "{name} refers to {of} {number}");
+            }
+        }
+        assert!(record.revision >= record.versions.size() as u64);
+        assert!(!record.history.is_empty());
     }
 }
 
 fn check_invariants(catalog: &Catalog) {
+    check_subjects(catalog);
     for (name, topic) in catalog.topics() {
         assert_eq!(catalog.topic_by_id(topic.id).map(|(found, _)| found), Some(name));
         assert!(catalog.namespace(&name.namespace()).is_some(), "{name} has no namespace");
