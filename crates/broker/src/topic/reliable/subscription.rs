@@ -299,6 +299,10 @@ impl ReliableSubscription {
         self.step(turn, Event::PolicyChanged(policy));
     }
 
+    pub(super) fn set_rate(&mut self, turn: &mut Turn<'_>, per_second: u32) {
+        self.step(turn, Event::RateChanged(per_second));
+    }
+
     pub(super) fn set_window(&mut self, turn: &mut Turn<'_>, window_max: u32) {
         self.window_max = window_max;
         self.step(turn, Event::WindowChanged(window_max));
