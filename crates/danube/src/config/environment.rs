@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Every key; a test holds it against [`Layer`].
-const KEYS: [(&str, Kind); 21] = [
+const KEYS: [(&str, Kind); 23] = [
     ("mode", Kind::Text),
     ("data_dir", Kind::Text),
     ("wal_dir", Kind::Text),
