@@ -9,14 +9,19 @@
 //! into requests, and answers into a value.
 
 pub mod args;
+pub mod brokers;
 pub mod channel;
+pub mod cluster;
+mod contract;
 mod error;
 mod list;
+pub mod manifest;
 pub mod metadata;
 pub mod namespaces;
 mod operation;
 pub mod schemas;
 mod session;
+pub mod tools;
 pub mod topics;
 pub mod view;
 
