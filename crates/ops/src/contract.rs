@@ -117,3 +117,9 @@ fn kind(parser: &ValueParser) -> &'static str {
         false => "string",
     }
 }
+
+/// Other names of a verb, for the reference.
+pub(crate) fn words(op: &Op) -> String {
+    let (noun, verb) = op.spec.path;
+    crate::list::aliases(noun, verb).join("`, `")
+}

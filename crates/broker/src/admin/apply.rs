@@ -21,11 +21,16 @@ use danube_core::{Fault, Position};
 use danube_wire::proto::control;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::Semaphore;
 
 /// The one apply that may run.
-#[derive(Default)]
-pub(crate) struct Applying(Mutex<()>);
+pub(crate) struct Applying(Semaphore);
+
+impl Default for Applying {
+    fn default() -> Applying {
+        Applying(Semaphore::new(1))
+    }
+}
 
 pub(super) async fn call(
     context: &Arc<Context>,
@@ -46,7 +51,7 @@ pub(super) async fn call(
     };
     let _turn = match request.dry_run {
         true => None,
-        false => Some(context.applying.0.try_lock().map_err(|_| {
+        false => Some(context.applying.0.try_acquire().map_err(|_| {
             Fault::precondition(
                 "conflict: another apply is under way, and two at once could undo each other; \
                  nothing was changed; run it again when the other is done",

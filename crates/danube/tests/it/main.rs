@@ -2,8 +2,10 @@
 //!
 //! Every test starts the real `danube`; what one function decides is tested beside it.
 
+mod apply;
 mod bad_input;
 mod cli;
+mod comforts;
 mod config;
 mod crash;
 mod crash_many_topics;
@@ -12,6 +14,7 @@ mod demo;
 mod disk_full;
 mod doctor;
 mod harness;
+mod limits;
 mod load;
 mod stop;
 mod tools;
