@@ -2,6 +2,8 @@
 
 use crate::harness::{Node, danube, danube_ok};
 use crate::wire::{Wire, message};
+use danube_wire::proto::danube::ConsumerRequest;
+use danube_wire::proto::danube::consumer_request::SubscriptionType;
 use serde_json::Value;
 use tokio::task::block_in_place;
 use tonic::Code;
@@ -84,8 +86,16 @@ async fn consumers_subscriptions_sizes_and_rates_are_limited() {
         );
     });
     let mut wire = Wire::connect(&node.addresses().broker).await;
-    wire.subscribe(topic, "s", "c1").await.expect("the first");
-    let second = wire.subscribe(topic, "s", "c2").await.expect_err("one consumer");
+    let shared = |name: &str| ConsumerRequest {
+        request_id: 1,
+        topic_name: topic.to_owned(),
+        consumer_name: name.to_owned(),
+        subscription: "s".to_owned(),
+        subscription_type: SubscriptionType::Shared.into(),
+        key_filters: Vec::new(),
+    };
+    wire.consumers.subscribe(shared("c1")).await.expect("the first");
+    let second = wire.consumers.subscribe(shared("c2")).await.expect_err("one consumer");
     assert!(
         second.message().contains("max_consumers_per_subscription of 1 (override)"),
         "{second}"
