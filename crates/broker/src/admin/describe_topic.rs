@@ -36,7 +36,6 @@ pub(super) async fn compatible(
         schema_version: latest.map(|(version, _)| version),
         schema_type: latest.map(|(_, found)| found.schema_type.to_string()),
         compatibility_mode: subject.map(|subject| subject.compatibility.to_string()),
-        ..proto::DescribeTopicResponse::default()
     })
 }
 
