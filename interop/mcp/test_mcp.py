@@ -125,7 +125,7 @@ class McpTest(unittest.IsolatedAsyncioTestCase):
         await self.call(session, "set_subscription_failure_policy", policy)
         named = {"topic": "/agents/tasks", "subscription": "planner-workers"}
         got = await self.call(session, "get_subscription_failure_policy", named)
-        self.assertEqual(got["ack_timeout_ms"], 60000)
+        self.assertEqual(got["result"]["ack_timeout_ms"], 60000)
         described = await self.call(session, "describe_topic", {"topic": "/agents/tool-audit"})
         self.assertEqual(described["intent"]["intent"], "audit_log")
         message = {"topic": "/agents/tasks", "message": "hello", "attribute": ["source=test"]}

@@ -53,7 +53,8 @@ impl Op {
     /// The schema of a result. A result that is a list is under `result`, for a program wants an
     /// object.
     pub fn output_schema(&self) -> Map<String, Value> {
-        let schema = (self.output)();
+        let mut schema = (self.output)();
+        without_formats(&mut schema);
         let mut schema = schema.as_object().cloned().unwrap_or_default();
         if schema.get("type").is_some_and(|kind| kind == "object") {
             return schema;
@@ -74,6 +75,20 @@ impl Op {
     pub fn structured(&self, data: Value) -> Value {
         let is_object = (self.output)().get("type").is_some_and(|kind| kind == "object");
         if is_object { data } else { json!({ "result": data }) }
+    }
+}
+
+/// Takes out the sizes of integers, which JSON Schema has no words for and validators complain of.
+fn without_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, value| {
+                name != "format" || !value.as_str().is_some_and(|format| format.contains("int"))
+            });
+            members.values_mut().for_each(without_formats);
+        }
+        Value::Array(members) => members.iter_mut().for_each(without_formats),
+        _ => {}
     }
 }
 
@@ -116,4 +131,10 @@ fn kind(parser: &ValueParser) -> &'static str {
         true => "integer",
         false => "string",
     }
+}
+
+/// Other names of a verb, for the reference.
+pub(crate) fn words(op: &Op) -> String {
+    let (noun, verb) = op.spec.path;
+    crate::list::aliases(noun, verb).join("`, `")
 }

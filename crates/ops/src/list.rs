@@ -84,8 +84,13 @@ const ALIASES: &[(&str, &str, &[&str])] = &[
 
 fn with_aliases(command: Command, noun: &str) -> Command {
     let name = command.get_name().to_owned();
+    command.aliases(aliases(noun, &name).iter().copied())
+}
+
+/// Other names of a noun (of `""`) or of a verb.
+pub(crate) fn aliases(noun: &str, name: &str) -> &'static [&'static str] {
     let known = ALIASES.iter().find(|(of, verb, _)| *of == noun && *verb == name);
-    command.aliases(known.map_or(&[] as &[&str], |(_, _, aliases)| aliases).iter().copied())
+    known.map_or(&[], |(_, _, aliases)| aliases)
 }
 
 /// Adds all operations to a command line, as `noun verb`.

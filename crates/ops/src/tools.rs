@@ -141,7 +141,7 @@ impl Tool {
         let mut schema = self.op.input_schema();
         let removes = self.removes();
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            if level < Level::Destructive {
+            if level < Level::Destructive && removes {
                 properties.retain(|name, _| !REMOVING.contains(&name.as_str()));
             } else if removes {
                 let help = "Must be true to destroy or move data; a dry run needs none";

@@ -21,11 +21,16 @@ use danube_core::{Fault, Position};
 use danube_wire::proto::control;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::Semaphore;
 
 /// The one apply that may run.
-#[derive(Default)]
-pub(crate) struct Applying(Mutex<()>);
+pub(crate) struct Applying(Semaphore);
+
+impl Default for Applying {
+    fn default() -> Applying {
+        Applying(Semaphore::new(1))
+    }
+}
 
 pub(super) async fn call(
     context: &Arc<Context>,
@@ -46,7 +51,7 @@ pub(super) async fn call(
     };
     let _turn = match request.dry_run {
         true => None,
-        false => Some(context.applying.0.try_lock().map_err(|_| {
+        false => Some(context.applying.0.try_acquire().map_err(|_| {
             Fault::precondition(
                 "conflict: another apply is under way, and two at once could undo each other; \
                  nothing was changed; run it again when the other is done",
@@ -58,7 +63,7 @@ pub(super) async fn call(
     let owner = plan.owner.clone();
     let undeclared = plan.undeclared.iter().map(ToString::to_string).collect();
     let results = match request.dry_run || refused {
-        true => vec![Done::Nothing; plan.items.len()],
+        true => vec![End::Nothing; plan.items.len()],
         false => carry_out(context, &manifest, &options, &plan).await,
     };
     let items = plan.items.into_iter().zip(results).map(|(item, done)| line(item, done)).collect();
@@ -67,7 +72,7 @@ pub(super) async fn call(
 
 /// What became of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Done {
+enum End {
     /// There was nothing to do, or nothing was done.
     Nothing,
     /// It is done.
@@ -105,18 +110,18 @@ fn place(at: Option<Mark>) -> (Option<String>, Option<u32>) {
     at.map_or((None, None), |at| (Some(at.file.to_string()), Some(at.line)))
 }
 
-fn line(item: Item, done: Done) -> control::PlanItem {
+fn line(item: Item, done: End) -> control::PlanItem {
     let (file, line) = place(item.at);
     let (result, error) = match done {
-        Done::Nothing => ("", String::new()),
-        Done::Done => ("done", String::new()),
-        Done::Conflict => (
+        End::Nothing => ("", String::new()),
+        End::Done => ("done", String::new()),
+        End::Conflict => (
             "conflict",
             "somebody else changed it meanwhile, in another way; look at it and apply again"
                 .to_owned(),
         ),
-        Done::Failed(why) => ("failed", why),
-        Done::Skipped => ("skipped", "an earlier step was not done".to_owned()),
+        End::Failed(why) => ("failed", why),
+        End::Skipped => ("skipped", "an earlier step was not done".to_owned()),
     };
     // What is only written down, such as whose it is, is no work that a person would notice.
     let result = if item.action == Action::Unchanged && result == "done" { "" } else { result };
@@ -207,8 +212,8 @@ async fn carry_out(
     manifest: &Manifest,
     options: &Options,
     plan: &Plan,
-) -> Vec<Done> {
-    let mut results = vec![Done::Nothing; plan.items.len()];
+) -> Vec<End> {
+    let mut results = vec![End::Nothing; plan.items.len()];
     let work: Vec<(usize, &ApplyStep, Option<Position>)> = plan
         .items
         .iter()
@@ -218,15 +223,15 @@ async fn carry_out(
     let mut failed = false;
     for batch in work.chunks(APPLY_STEPS_MAX) {
         if failed {
-            batch.iter().for_each(|(index, ..)| results[*index] = Done::Skipped);
+            batch.iter().for_each(|(index, ..)| results[*index] = End::Skipped);
             continue;
         }
         let ends = propose(context, plan, options, batch).await;
         for ((index, step, _), end) in batch.iter().zip(ends) {
-            let is_met = end == Done::Conflict && !failed;
+            let is_met = end == End::Conflict && !failed;
             let is_done = is_met && is_done_meanwhile(context, manifest, options, step).await;
-            results[*index] = if is_done { Done::Done } else { end };
-            failed |= results[*index] != Done::Done;
+            results[*index] = if is_done { End::Done } else { end };
+            failed |= results[*index] != End::Done;
         }
     }
     tracing::info!(owner = plan.owner, by = options.by, steps = work.len(), failed, "applied");
@@ -239,12 +244,12 @@ async fn propose(
     plan: &Plan,
     options: &Options,
     batch: &[(usize, &ApplyStep, Option<Position>)],
-) -> Vec<Done> {
+) -> Vec<End> {
     let mut steps = Vec::with_capacity(batch.len());
     for (_, step, start) in batch {
         let mut step = (*step).clone();
         if let Err(fault) = fill_starts(context, &mut step, *start).await {
-            return vec![Done::Failed(fault.message); batch.len()];
+            return vec![End::Failed(fault.message); batch.len()];
         }
         steps.push(step);
     }
@@ -252,11 +257,11 @@ async fn propose(
     match context.meta.propose(change, Clock::wall()).await {
         Ok(Outcome::StepsApplied { results }) => {
             let ends = results.iter().map(|result| match result {
-                StepResult::Done(_) => Done::Done,
-                StepResult::Conflict => Done::Conflict,
-                StepResult::Refused(fault) => Done::Failed(fault.message.clone()),
+                StepResult::Done(_) => End::Done,
+                StepResult::Conflict => End::Conflict,
+                StepResult::Refused(fault) => End::Failed(fault.message.clone()),
             });
-            let ends: Vec<Done> = ends.collect();
+            let ends: Vec<End> = ends.collect();
             for ((_, step, _), result) in batch.iter().zip(results) {
                 let StepResult::Done(outcomes) = result else { continue };
                 for outcome in outcomes {
@@ -265,8 +270,8 @@ async fn propose(
             }
             ends
         }
-        Ok(other) => vec![Done::Failed(format!("asked for steps, got {other:?}")); batch.len()],
-        Err(fault) => vec![Done::Failed(fault.message); batch.len()],
+        Ok(other) => vec![End::Failed(format!("asked for steps, got {other:?}")); batch.len()],
+        Err(fault) => vec![End::Failed(fault.message); batch.len()],
     }
 }
 

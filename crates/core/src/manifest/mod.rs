@@ -12,6 +12,7 @@
 mod declare;
 mod drift;
 mod export;
+mod json_schema;
 mod live;
 mod node;
 mod plan;
@@ -23,6 +24,7 @@ mod tests;
 pub use declare::{Declared, Manifest, SchemaSource};
 pub use drift::{Drift, Drifted, drift};
 pub use export::export;
+pub use json_schema::json_schema;
 pub use live::{fields, revision};
 pub use node::{Mark, Node, NodeValue};
 pub use plan::{Action, FieldChange, Item, Options, Plan, SchemaFacts, candidates, plan};

@@ -217,7 +217,7 @@ impl Difference<'_> {
     }
 
     /// What a field becomes; `None` when it is not set any more.
-    fn new(&self, field: &str) -> Option<&Value> {
+    fn becomes(&self, field: &str) -> Option<&Value> {
         self.changes.iter().find(|change| change.field == field)?.new.as_ref()
     }
 }

@@ -496,3 +496,40 @@ fn json_and_several_documents_are_taken() {
     assert_eq!(parse(two).expect("two documents").objects.len(), 2);
     assert_eq!(parse("").expect("an empty manifest").objects.len(), 0);
 }
+
+#[test]
+fn the_schema_for_editors_is_the_published_one() {
+    let text = serde_json::to_string_pretty(&json_schema()).expect("plain data") + "\n";
+    expect_test::expect_file!["../../../../docs/manifest.schema.json"].assert_eq(&text);
+}
+
+/// A key that is known to one of the two and not to the other is found here.
+#[test]
+fn the_schema_for_editors_knows_the_keys_that_are_read() {
+    let schema = json_schema();
+    let keys = |schema: &serde_json::Value| -> BTreeSet<String> {
+        schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    let known = |text: &str, line: u32| -> BTreeSet<String> {
+        let problems = parse(text).expect_err("an unknown key");
+        let found = problems.iter().find(|problem| {
+            problem.at.as_ref().is_some_and(|at| at.line == line)
+                && problem.why.contains("known are ")
+        });
+        let (_, known) = found.expect("told").why.split_once("known are ").expect("told");
+        known.split(", ").map(str::to_owned).collect()
+    };
+    let topic = &schema["properties"]["topics"]["items"];
+    let subscription = &topic["properties"]["subscriptions"]["items"];
+    assert_eq!(known("zzzzzzzzzzzzz: 1", 1), keys(&schema));
+    assert_eq!(known("topics:\n- {name: t, zzzzzzzzzzzzz: 1}", 2), keys(topic));
+    let text = "topics:\n- name: t\n  subscriptions:\n  - {name: s, zzzzzzzzzzzzz: 1}";
+    assert_eq!(known(text, 4), keys(subscription));
+    let text =
+        "topics:\n- name: t\n  subscriptions:\n  - name: s\n    failure_policy: {zzzzzzzzzzzzz: 1}";
+    assert_eq!(known(text, 5), keys(&subscription["properties"]["failure_policy"]));
+    let text = "schemas:\n- {subject: s, zzzzzzzzzzzzz: 1}";
+    assert_eq!(known(text, 2), keys(&schema["properties"]["schemas"]["items"]));
+    let text = "topics:\n- name: t\n  policies: {zzzzzzzzzzzzz: 1}";
+    assert_eq!(known(text, 3), keys(&topic["properties"]["policies"]));
+}

@@ -42,7 +42,7 @@ pub(super) fn work(
         work.changes.push(set.into());
     }
     if difference.has("dispatch.") {
-        match difference.new("dispatch.max_unacked_messages").and_then(as_u32) {
+        match difference.becomes("dispatch.max_unacked_messages").and_then(as_u32) {
             Some(max_unacked_messages) => {
                 let set = SetDispatchConfig {
                     topic: topic.clone(),

@@ -20,7 +20,7 @@ pub(super) fn work(name: &TopicName, difference: &Difference<'_>, by: &str) -> R
     Ok(work)
 }
 
-fn text<'a>(value: Option<&'a Value>) -> Option<&'a str> {
+fn text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)
 }
 
@@ -41,7 +41,7 @@ fn create(name: &TopicName, difference: &Difference<'_>) -> Result<CreateTopic, 
 }
 
 fn update(name: &TopicName, difference: &Difference<'_>, work: &mut Work) -> Result<(), Fault> {
-    if let Some(new) = text(difference.new("delivery")) {
+    if let Some(new) = text(difference.becomes("delivery")) {
         let live = difference.live.as_ref().and_then(|live| text(live.get("delivery")));
         return Err(Fault::precondition(format!(
             "delivery is {} and cannot become {new}; declare another topic, or delete this one first",
@@ -49,7 +49,7 @@ fn update(name: &TopicName, difference: &Difference<'_>, work: &mut Work) -> Res
         )));
     }
     if difference.has("intent") {
-        match text(difference.new("intent")) {
+        match text(difference.becomes("intent")) {
             Some(intent) => {
                 let intent = Intent::parse(intent)?;
                 work.changes.push(SetIntent { topic: name.clone(), intent }.into());
@@ -60,7 +60,7 @@ fn update(name: &TopicName, difference: &Difference<'_>, work: &mut Work) -> Res
             None => work.warnings.push("the intent is no longer declared, and stays".to_owned()),
         }
     }
-    if let Some(wanted) = difference.new("partitions").and_then(as_u32) {
+    if let Some(wanted) = difference.becomes("partitions").and_then(as_u32) {
         let live = difference.live.as_ref().and_then(|live| live.get("partitions"));
         let has = live.and_then(as_u32).unwrap_or(0);
         if has == 0 {
@@ -93,14 +93,14 @@ fn configure(name: &TopicName, difference: &Difference<'_>, work: &mut Work) -> 
         ("retention.bytes", "retention_bytes"),
     ];
     for (field, setting) in fields {
-        if difference.has(field) && difference.new(field).is_none() {
+        if difference.has(field) && difference.becomes(field).is_none() {
             clear.push(setting.to_owned());
         }
     }
-    let sync = text(difference.new("wal_sync"));
+    let sync = text(difference.becomes("wal_sync"));
     set.wal_sync_mode = sync.map(WalSyncMode::parse).transpose()?;
-    set.retention_time_ms = difference.new("retention.time_ms").and_then(Value::as_u64);
-    set.retention_bytes = difference.new("retention.bytes").and_then(Value::as_u64);
+    set.retention_time_ms = difference.becomes("retention.time_ms").and_then(Value::as_u64);
+    set.retention_bytes = difference.becomes("retention.bytes").and_then(Value::as_u64);
     for change in &difference.changes {
         let Some(label) = change.field.strip_prefix("labels.") else { continue };
         match text(change.new.as_ref()) {
