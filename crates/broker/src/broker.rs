@@ -366,6 +366,8 @@ fn open_store(
     let dir = options.wal_dir.clone().unwrap_or_else(|| options.data_dir.join("wal"));
     let mut store = StoreOptions::new(dir, incarnation);
     store.file_bytes_max = options.storage.journal_file_bytes;
+    store.flush_interval_ms = options.storage.flush_interval_ms;
+    store.sync_interval_ms = options.storage.sync_interval_ms;
     store.flush_max_batch_bytes = bytes(options.storage.flush_max_batch_bytes);
     store.cache_bytes_max = bytes(options.storage.cache_bytes);
     store.clock = Arc::new(Clock::start());

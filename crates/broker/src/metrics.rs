@@ -91,6 +91,7 @@ pub(crate) struct Metrics {
     stalls: PerSubscription<Counter>,
     schema_checks: Family<PolicyLabels, Counter>,
     schema_misfits: Family<MisfitLabels, Counter>,
+    gaps: PerSubscription<Counter>,
     journal: JournalMetrics,
 }
 
@@ -135,6 +136,7 @@ impl Metrics {
             stalls: Family::default(),
             schema_checks: Family::default(),
             schema_misfits: Family::default(),
+            gaps: Family::default(),
             journal: JournalMetrics::default(),
         };
         metrics.register();
@@ -174,6 +176,7 @@ impl Metrics {
             "danube_subscription_stall" "Times that it was found standing still though it could move; the log says why" self.stalls;
             "danube_schema_validation" "Messages looked at, by policy" self.schema_checks;
             "danube_schema_validation_failures" "Messages that do not fit their topic's schema" self.schema_misfits;
+            "danube_subscription_gap" "Places where messages are missing that were not finished" self.gaps;
             "danube_wal_files" "Journal files" self.journal.files;
             "danube_wal_bytes" "Bytes in journal files" self.journal.bytes;
             "danube_wal_cache_bytes" "Bytes of recent messages in memory" self.journal.cache_bytes;
@@ -251,6 +254,7 @@ impl Metrics {
             dropped: self.dropped.get_or_create(&labels).clone(),
             unmatched: self.unmatched.get_or_create(&labels).clone(),
             stalls: self.stalls.get_or_create(&labels).clone(),
+            gaps: self.gaps.get_or_create(&labels).clone(),
         }
     }
 
@@ -347,11 +351,17 @@ pub(crate) struct SubscriptionMetrics {
     dropped: Counter,
     unmatched: Counter,
     stalls: Counter,
+    gaps: Counter,
 }
 
 impl SubscriptionMetrics {
     pub(crate) fn delivered(&self, bytes: usize) {
         self.messages_out.inc();
+        self.bytes_out.inc_by(bytes as u64);
+    }
+
+    pub(crate) fn delivered_batch(&self, count: usize, bytes: usize) {
+        self.messages_out.inc_by(count as u64);
         self.bytes_out.inc_by(bytes as u64);
     }
 
@@ -368,11 +378,9 @@ impl SubscriptionMetrics {
             Note::DeadLetter(_) => self.dead_letters.inc(),
             Note::Dropped(_) => self.dropped.inc(),
             Note::Unmatched(_) => self.unmatched.inc(),
+            Note::Gap { .. } => self.gaps.inc(),
             // These show in the gauges and in the log.
-            Note::ConsumerGone(_)
-            | Note::DeadLetterFailed(_)
-            | Note::Blocked(_)
-            | Note::Gap { .. } => return,
+            Note::ConsumerGone(_) | Note::DeadLetterFailed(_) | Note::Blocked(_) => return,
         };
     }
 

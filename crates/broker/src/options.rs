@@ -36,6 +36,11 @@ pub struct BrokerOptions {
     pub policies: Policies,
 }
 
+/// Window of a subscription unless somebody says otherwise, while no native consumer has opened it.
+const WINDOW: u32 = 64;
+/// The same once one has: a native client says itself how much it takes, so the window need not.
+const NATIVE_WINDOW: u32 = 2_048;
+
 /// How subscriptions deliver.
 #[derive(Debug, Clone)]
 pub struct DispatchOptions {
@@ -46,8 +51,15 @@ pub struct DispatchOptions {
 /// How the journal writes.
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
+    /// Longest time that writes which are not alone wait for more to come with them, in
+    /// milliseconds. 0: what comes while a group is written is the next one, and none waits.
+    pub flush_interval_ms: u64,
     /// Most bytes of one group commit.
     pub flush_max_batch_bytes: u64,
+    /// Longest time that what was acknowledged before a sync stays without one, in milliseconds:
+    /// what a power loss may take of `async` and `os_cache_flush` topics. 0 leaves it to the
+    /// operating system.
+    pub sync_interval_ms: u64,
     /// Size at which a journal file is closed and the next one begun, in bytes.
     pub journal_file_bytes: u64,
     /// Memory for recent messages of all topics together, in bytes.
@@ -89,6 +101,7 @@ impl BrokerOptions {
         BrokerDefaults {
             limits: limits.into_iter().collect(),
             max_unacked_messages: self.dispatch.max_unacked_messages,
+            max_unacked_messages_native: self.dispatch.native_window(),
         }
     }
 }
@@ -112,16 +125,28 @@ impl Default for BrokerOptions {
     }
 }
 
+impl DispatchOptions {
+    /// The window of a subscription that has none of its own and a native consumer.
+    pub(crate) fn native_window(&self) -> u32 {
+        match self.max_unacked_messages {
+            WINDOW => NATIVE_WINDOW,
+            configured => configured,
+        }
+    }
+}
+
 impl Default for DispatchOptions {
     fn default() -> DispatchOptions {
-        DispatchOptions { max_unacked_messages: 64 }
+        DispatchOptions { max_unacked_messages: WINDOW }
     }
 }
 
 impl Default for StorageOptions {
     fn default() -> StorageOptions {
         StorageOptions {
+            flush_interval_ms: 0,
             flush_max_batch_bytes: 4 << 20,
+            sync_interval_ms: 1000,
             journal_file_bytes: 64 << 20,
             cache_bytes: 32 << 20,
         }

@@ -7,11 +7,7 @@
 
 use danube_core::{Delivery, Fault, Offset, Position, TopicName, WallMs, catalog};
 use danube_store::{ReadBatch, ReadLimit, TopicLog};
-use danube_wire::record::Record;
 use tokio::sync::oneshot;
-
-/// Records and bytes of one read while a time is looked for.
-const TIME_READ: ReadLimit = ReadLimit { records_max: 4_096, bytes_max: 1 << 20 };
 
 /// The log of a topic that has one.
 ///
@@ -60,25 +56,18 @@ pub(crate) async fn locate(log: &TopicLog, position: Position) -> Result<Offset,
         Position::Earliest => Ok(bounds.start),
         Position::Latest => Ok(bounds.next),
         Position::Offset(offset) => Ok(offset),
-        Position::Time(at) => first_published(log, at).await,
+        Position::Time(at) => first_since(log, at).await,
     }
 }
 
-/// The first message published at `at` or later, by the producers' clocks, which need not agree;
-/// the end of the log when there is none.
-async fn first_published(log: &TopicLog, at: WallMs) -> Result<Offset, Fault> {
-    let mut from = log.bounds().start;
-    loop {
-        let batch = read(log, from, TIME_READ).await?;
-        if batch.records.is_empty() {
-            return Ok(batch.next);
-        }
-        for (offset, bytes) in batch.records {
-            // A record that this version cannot read has no time that it could tell.
-            if Record::parse(bytes).is_ok_and(|record| record.publish_time() >= at) {
-                return Ok(offset);
-            }
-        }
-        from = batch.next;
-    }
+/// The first message that came at `at` or later, by the broker's clock; the end of the log when
+/// there is none.
+async fn first_since(log: &TopicLog, at: WallMs) -> Result<Offset, Fault> {
+    let (answer, offset) = oneshot::channel();
+    log.offset_at(at, move |result| {
+        // Nobody waits any more when the caller went away.
+        let _ = answer.send(result);
+    });
+    let offset = offset.await.map_err(|_| Fault::retry("the log is closing; try again"))?;
+    Ok(offset?)
 }

@@ -45,8 +45,8 @@ impl Delivery {
     }
 }
 
-/// What an acknowledged publish of a topic survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What an acknowledged publish of a topic survives; each survives what those before it do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WalSyncMode {
     /// Nothing promised: acknowledged once accepted, written soon after.

@@ -21,7 +21,7 @@ pub enum Position {
     Latest,
     /// The message of this offset.
     Offset(Offset),
-    /// The first message published at this time or later.
+    /// The first message that came at this time or later, by the broker's clock.
     Time(WallMs),
 }
 

@@ -31,6 +31,11 @@ impl RateLimit {
         self.credit = self.credit.min(i64::from(per_second) * 1000);
     }
 
+    /// Whether there is a limit at all.
+    pub fn is_limited(&self) -> bool {
+        self.per_second > 0
+    }
+
     /// How many milliseconds from `now` on the next one has to wait; 0 when it may go.
     pub fn wait_ms(&mut self, now: Tick) -> u64 {
         if self.per_second == 0 {

@@ -138,6 +138,10 @@ impl Producer {
     }
 
     fn stored(&mut self, run: Run) {
+        if run.end() <= self.last.saturating_add(1) {
+            // Known from a checkpoint.
+            return;
+        }
         self.last = self.last.max(run.end().saturating_sub(1));
         self.written = self.written.max(self.last);
         match self.runs.back_mut() {
@@ -157,13 +161,25 @@ impl Producer {
     }
 }
 
-/// The producers of one topic that number their messages.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The producers of one topic that number their messages. Two are equal when a checkpoint would say
+/// the same of them.
+#[derive(Debug, Clone, Default)]
 pub struct Sequences {
     producers: BTreeMap<ProducerId, Producer>,
     /// Producers by their last use.
     by_use: BTreeMap<u64, ProducerId>,
     uses: u64,
+}
+
+impl PartialEq for Sequences {
+    fn eq(&self, other: &Sequences) -> bool {
+        let all = |of: &Sequences| -> Vec<_> {
+            let each = of.export();
+            each.map(|(id, epoch, last, runs)| (id, epoch, last, runs.collect::<Vec<_>>()))
+                .collect()
+        };
+        all(self) == all(other)
+    }
 }
 
 impl Sequences {
@@ -235,6 +251,13 @@ impl Sequences {
         runs.into_iter().for_each(|run| known.stored(run));
         known.last = known.last.max(last);
         known.written = known.last;
+    }
+
+    /// The last sequence number stored for `producer`, and its offset.
+    pub fn last(&self, producer: ProducerId) -> Option<(u64, Offset)> {
+        let known = self.producers.get(&producer)?;
+        let run = known.runs.back()?;
+        Some((known.last, run.first_offset.plus(run.count.saturating_sub(1))))
     }
 
     /// How many producers are remembered.

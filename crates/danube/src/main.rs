@@ -19,8 +19,10 @@ mod manual;
 mod mcp;
 mod output;
 mod produce;
+mod schema;
 mod signals;
 mod start;
+mod wire;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;

@@ -10,9 +10,12 @@ use crate::list::OPS;
 use crate::operation::{Call, Effect, Op};
 use serde_json::{Map, Value, json};
 
+/// A path, the tool's name, and arguments that it shows under other names.
+type Named = ((&'static str, &'static str), &'static str, &'static [(&'static str, &'static str)]);
+
 /// Operations that have names of their own as tools: path, name, and arguments with other names.
 #[rustfmt::skip]
-const NAMED: &[((&str, &str), &str, &[(&str, &str)])] = &[
+const NAMED: &[Named] = &[
     (("topics", "create"), "create_topic", &[("topic", "name")]),
     (("topics", "describe"), "describe_topic", &[]),
     (("topics", "explain"), "explain_topic", &[]),

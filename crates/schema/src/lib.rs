@@ -13,6 +13,7 @@ mod avro;
 mod compatibility;
 mod error;
 mod fingerprint;
+pub mod fuzzing;
 mod json;
 mod limits;
 mod primitive;

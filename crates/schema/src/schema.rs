@@ -110,6 +110,60 @@ impl Schema {
         }
     }
 
+    /// A JSON value as a payload: encoded by Avro and Protobuf schemas, as it is by JSON Schema. Of a
+    /// string schema it is a text; numbers and bytes have no form that everybody would agree on.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn encode(
+        &self,
+        value: &serde_json::Value,
+        limits: &PayloadLimits,
+    ) -> Result<Vec<u8>, PayloadFault> {
+        match (&self.body, value) {
+            (Body::Avro(avro), _) => avro.encode(value, limits),
+            (Body::Protobuf(protobuf), _) => protobuf.encode(value),
+            (Body::Json(_), _) => {
+                let text = value.to_string().into_bytes();
+                self.validate(&text, limits).map_err(first)?;
+                Ok(text)
+            }
+            (Body::String, serde_json::Value::String(text)) => Ok(text.clone().into_bytes()),
+            _ => Err(PayloadFault::new(
+                "",
+                format!("a {} payload is not made from JSON; give its bytes", self.kind),
+            )),
+        }
+    }
+
+    /// A payload as a JSON value: the inverse of [`Schema::encode`]. An Avro payload has to be a
+    /// bare datum that was written with this very schema.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn decode(
+        &self,
+        payload: &[u8],
+        limits: &PayloadLimits,
+    ) -> Result<serde_json::Value, PayloadFault> {
+        match &self.body {
+            Body::Avro(avro) => avro.decode(payload, limits),
+            Body::Protobuf(protobuf) => protobuf.decode(payload, limits),
+            Body::Json(_) => {
+                self.validate(payload, limits).map_err(first)?;
+                serde_json::from_slice(payload)
+                    .map_err(|error| PayloadFault::new("", format!("is not JSON: {error}")))
+            }
+            Body::String => match std::str::from_utf8(payload) {
+                Ok(text) => Ok(text.into()),
+                Err(_) => Err(PayloadFault::new("", "is not UTF-8")),
+            },
+            Body::Number | Body::Bytes => {
+                Err(PayloadFault::new("", format!("a {} payload has no JSON form", self.kind)))
+            }
+        }
+    }
+
     /// Writes into `findings` what breaks in its direction between this version and `new`.
     pub(crate) fn compare(&self, new: &Schema, levels: Levels, findings: &mut Findings<'_>) {
         match (&self.body, &new.body) {
@@ -134,6 +188,10 @@ impl Schema {
             ),
         }
     }
+}
+
+fn first(faults: Vec<PayloadFault>) -> PayloadFault {
+    faults.into_iter().next().unwrap_or_else(|| PayloadFault::new("", "is not valid"))
 }
 
 impl fmt::Debug for Schema {

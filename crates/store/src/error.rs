@@ -162,6 +162,9 @@ pub enum AppendError {
     /// The topic's last offsets are used up.
     #[error("topic {0} has no offsets left; make a new topic")]
     Exhausted(TopicId),
+    /// Progress of a topic of another store was to be recorded with the append.
+    #[error("topic {0} is kept in another directory; record its progress by itself")]
+    Elsewhere(TopicId),
     /// Damage in the journal has stopped the topic.
     #[error(transparent)]
     Damaged(#[from] Damage),
@@ -179,7 +182,9 @@ impl AppendError {
             AppendError::Io { .. } | AppendError::Closed | AppendError::Fenced { .. } => {
                 FaultKind::Retry
             }
-            AppendError::TooLarge { .. } | AppendError::Empty => FaultKind::Invalid,
+            AppendError::TooLarge { .. } | AppendError::Empty | AppendError::Elsewhere(_) => {
+                FaultKind::Invalid
+            }
             AppendError::Sequence { .. } => FaultKind::Precondition,
             AppendError::Forgotten(_) => FaultKind::NotFound,
             AppendError::Exhausted(_) => FaultKind::Precondition,

@@ -79,6 +79,11 @@ pub(crate) struct FrameHeader {
     pub jump: bool,
     /// It was acknowledged after a sync only, and so was everything of the topic in its group.
     pub synced_mode: bool,
+    /// What is beside the messages comes before them in the payload.
+    pub extras: bool,
+    /// The frame before has extras too, so other topics than [`previous`](Self::previous) may have
+    /// lost something with it.
+    pub previous_extras: bool,
     /// Its log sequence number minus the first one that was not known to be durable when it was
     /// framed; saturating, which only says that less was known.
     pub unsynced: u32,
@@ -101,7 +106,10 @@ impl FrameHeader {
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.previous.to_le_bytes());
         bytes[48] = self.kind.code();
-        bytes[49] = u8::from(self.jump) | u8::from(self.synced_mode) << 1;
+        bytes[49] = u8::from(self.jump)
+            | u8::from(self.synced_mode) << 1
+            | u8::from(self.extras) << 2
+            | u8::from(self.previous_extras) << 3;
         bytes[50] = FRAME_VERSION;
         bytes[52..56].copy_from_slice(&self.unsynced.to_le_bytes());
         bytes[56..64].copy_from_slice(&self.time.to_le_bytes());
@@ -117,7 +125,7 @@ impl FrameHeader {
         if bytes[..4] != FRAME_MAGIC || u32_at(4) != header_crc(bytes, file) {
             return None;
         }
-        let known = bytes[50] == FRAME_VERSION && bytes[49] <= 3 && bytes[51] == 0;
+        let known = bytes[50] == FRAME_VERSION && bytes[49] <= 15 && bytes[51] == 0;
         if !known || u32_at(12) as usize > FRAME_PAYLOAD_MAX {
             return None;
         }
@@ -133,6 +141,8 @@ impl FrameHeader {
             kind: FrameKind::parse(bytes[48])?,
             jump: bytes[49] & 1 != 0,
             synced_mode: bytes[49] & 2 != 0,
+            extras: bytes[49] & 4 != 0,
+            previous_extras: bytes[49] & 8 != 0,
             unsynced: u32_at(52),
             time: u64_at(56),
         })
@@ -212,6 +222,8 @@ mod tests {
             kind: FrameKind::Messages,
             jump: false,
             synced_mode: true,
+            extras: true,
+            previous_extras: true,
             unsynced: 3,
             time: 16,
         }

@@ -8,6 +8,7 @@
 use crate::checkpoint;
 use crate::disk::{Disk, DiskFile};
 use crate::doctor;
+use crate::extras::{self, Extras};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, messages_are_whole, split_messages};
 use crate::header::{FILE_HEADER_LEN, FileHeader};
 use crate::segment::{
@@ -46,6 +47,12 @@ pub fn frame(bytes: &[u8]) {
     let whole = messages_are_whole(rest, count);
     let split = split_messages(Bytes::copy_from_slice(rest), count);
     assert!(count == 0 || whole == split.is_some());
+    if let Some((extras, _)) = extras::split(rest)
+        && let Some(found) = Extras::decode(extras)
+    {
+        let again = found.encode();
+        assert_eq!(extras::split(&again).map(|(it, _)| Extras::decode(it)), Some(Some(found)));
+    }
 }
 
 /// Progress records.

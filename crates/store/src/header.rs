@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// Bytes of the file header; the first frame begins here.
 pub(crate) const FILE_HEADER_LEN: usize = 64;
 /// Format version that this code writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u16 = 3;
 const MAGIC: &[u8; 8] = b"DANUBEJL";
 
 /// What a journal file says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     /// Format version.
-    pub version: u32,
+    pub version: u16,
     /// Place among the journal files.
     pub sequence: u64,
     /// Process start that wrote it.
@@ -25,6 +25,11 @@ pub(crate) struct FileHeader {
     /// The newest checkpoint when it was begun; 0 when there was none. Without one that is at
     /// least as new, earlier journal files may be missing.
     pub checkpoint: u64,
+    /// Topic of the frame before that one, so that the last frame of the file before has a witness;
+    /// [`NO_TOPIC`](crate::frame::NO_TOPIC) if there was none.
+    pub previous: u32,
+    /// Whether that frame has extras.
+    pub previous_extras: bool,
     /// Which running of the machine wrote it; zeros when that is not known.
     pub boot: [u8; 16],
 }
@@ -34,10 +39,12 @@ impl FileHeader {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER_LEN] {
         let mut bytes = [0; FILE_HEADER_LEN];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[12..16].copy_from_slice(&self.version.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.version.to_le_bytes());
+        bytes[14] = u8::from(self.previous_extras);
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.start_lsn.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.previous.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.checkpoint.to_le_bytes());
         bytes[48..].copy_from_slice(&self.boot);
         let crc = crc32c::crc32c(&bytes[12..]);
@@ -51,10 +58,12 @@ impl FileHeader {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         let whole = &bytes[..8] == MAGIC && u32_at(8) == crc32c::crc32c(&bytes[12..]);
         whole.then(|| FileHeader {
-            version: u32_at(12),
+            version: u16::from_le_bytes([bytes[12], bytes[13]]),
             sequence: u64_at(16),
             start_lsn: u64_at(24),
             incarnation: u32_at(32),
+            previous: u32_at(36),
+            previous_extras: bytes[14] & 1 != 0,
             checkpoint: u64_at(40),
             boot: bytes[48..].try_into().expect("16 bytes"),
         })
@@ -69,6 +78,11 @@ pub(crate) fn journal_path(dir: &Path, sequence: u64) -> PathBuf {
 /// Path of the journal file that is being made and has no place among the others yet.
 pub(crate) fn journal_new_path(dir: &Path) -> PathBuf {
     dir.join("journal.new")
+}
+
+/// Path of a journal file that is being copied; nothing in it counts.
+pub(crate) fn journal_copy_path(dir: &Path) -> PathBuf {
+    dir.join("journal.copy")
 }
 
 /// Path of the file that is kept for a full disk.
@@ -120,6 +134,8 @@ mod tests {
             incarnation: 3,
             start_lsn: 77,
             checkpoint: 5,
+            previous: 8,
+            previous_extras: true,
             boot: [6; 16],
         };
         let bytes = header.encode();

@@ -11,7 +11,7 @@
 //!
 //! | question | look in |
 //! |---|---|
-//! | what a frame looks like, byte by byte | `frame`, `step`, `header` |
+//! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how the records of an append are laid out | `batch` |
 //! | how a group is laid out and written | `group`, `writer`, `journal` |
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
@@ -27,6 +27,7 @@ mod clock;
 pub mod disk;
 pub mod doctor;
 mod error;
+mod extras;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -38,11 +39,11 @@ mod listing;
 mod lock;
 mod options;
 mod queue;
+mod read_batch;
 mod reader;
 mod recovery;
 mod replay;
 mod restore;
-mod rewrite;
 mod room;
 mod scan;
 mod secure;
@@ -66,5 +67,6 @@ pub use clock::{Clock, NoClock};
 pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
+pub use read_batch::{ReadBatch, ReadLimit};
 pub use store::Store;
-pub use topic_log::{Appended, Bounds, ReadBatch, ReadLimit, TopicLog};
+pub use topic_log::{Appended, Bounds, TopicLog};

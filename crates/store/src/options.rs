@@ -16,6 +16,10 @@ pub struct StoreOptions {
     /// Size at which a journal file is full, in bytes. A group that is larger than this still
     /// goes into one file.
     pub file_bytes_max: u64,
+    /// Longest time that writes which are not alone wait for more to come with them, in
+    /// milliseconds. 0: those that come while a write or a sync is under way are the next group,
+    /// and none waits.
+    pub flush_interval_ms: u64,
     /// Most bytes that one write takes from the queue. A single larger frame still goes.
     pub flush_max_batch_bytes: usize,
     /// Most appends waiting for the writer; further ones are refused as full.
@@ -53,6 +57,7 @@ impl StoreOptions {
             dir: dir.into(),
             incarnation,
             file_bytes_max: 64 << 20,
+            flush_interval_ms: 0,
             flush_max_batch_bytes: 4 << 20,
             queue_count_max: 64 << 10,
             queue_bytes_max: 64 << 20,

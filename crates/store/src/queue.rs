@@ -5,6 +5,7 @@
 use crate::error::AppendError;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// Why an item was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,12 @@ impl<T> Queue<T> {
     /// Waits for items and takes them in order, up to `bytes_max` but at least one; `None` once
     /// the queue is closed and empty.
     pub(crate) fn drain(&self, bytes_max: usize) -> Option<Vec<T>> {
+        self.drain_with(bytes_max, Duration::ZERO)
+    }
+
+    /// As [`drain`](Self::drain), but where there is more than one item, it waits up to `patience`
+    /// for `bytes_max`. One alone never waits.
+    pub(crate) fn drain_with(&self, bytes_max: usize, patience: Duration) -> Option<Vec<T>> {
         let mut state = self.state.lock();
         while state.items.is_empty() {
             state.idle = true;
@@ -94,6 +101,15 @@ impl<T> Queue<T> {
             self.ready.wait(&mut state);
         }
         state.idle = false;
+        if !patience.is_zero() && state.items.len() > 1 {
+            let begun = Instant::now();
+            while state.bytes < bytes_max && !state.closed {
+                let left = patience.saturating_sub(begun.elapsed());
+                if left.is_zero() || self.ready.wait_for(&mut state, left).timed_out() {
+                    break;
+                }
+            }
+        }
         let mut taken = Vec::new();
         let mut bytes = 0;
         while let Some((item, size)) = state.items.pop_front() {
@@ -149,5 +165,23 @@ mod tests {
         assert_eq!(queue.push('f', 0), Err((Refused::Closed, 'f')));
         assert_eq!(queue.drain(9), Some(vec!['c', 'e']));
         assert_eq!(queue.drain(9), None);
+    }
+
+    #[test]
+    fn one_alone_never_waits_and_enough_of_them_wait_no_longer() {
+        // A patience that no test would outlive.
+        let forever = Duration::from_secs(1_000_000);
+        let queue = Queue::new(9, 100);
+        assert_eq!(queue.push('a', 1), Ok(()));
+        assert_eq!(queue.drain_with(10, forever), Some(vec!['a']));
+        assert_eq!((queue.push('b', 1), queue.push('c', 1)), (Ok(()), Ok(())));
+        std::thread::scope(|scope| {
+            let drained = scope.spawn(|| queue.drain_with(10, forever));
+            assert_eq!(queue.push('d', 8), Ok(()));
+            assert_eq!(drained.join().expect("ends"), Some(vec!['b', 'c', 'd']));
+        });
+        assert_eq!((queue.push('e', 1), queue.push('f', 1)), (Ok(()), Ok(())));
+        queue.close();
+        assert_eq!(queue.drain_with(10, forever), Some(vec!['e', 'f']), "closing waits for nobody");
     }
 }

@@ -6,28 +6,22 @@
 //! Law: no byte leaves here unless its checksums hold and it is what the index meant. What does
 //! not hold stops the topic; but what was moved elsewhere meanwhile is read there.
 
-use crate::disk::{DiskFile, read_available};
-use crate::error::{Damage, ReadError};
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
+use crate::error::ReadError;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
-use crate::topic::{Batch, Plan, Topic};
-use crate::topic_log::{ReadBatch, ReadLimit};
-use bytes::Bytes;
+use crate::topic::{Plan, Topic};
 use danube_core::Offset;
 use std::collections::VecDeque;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most journal files kept open between reads.
-const OPEN_MAX: usize = 16;
 /// Most segments kept open between reads, each with its index and what was read ahead.
 const SEGMENTS_MAX: usize = 16;
-/// Bytes between two batches of a topic up to which both are read at once.
-const GAP_MAX: u64 = 16 << 10;
-/// Bytes of the journal read at once for several batches.
-const RUN_MAX: u64 = 1 << 20;
+mod failure;
+mod journal_files;
+
+pub(crate) use failure::{Failure, explain};
+pub(crate) use journal_files::{JournalFiles, Run};
 
 /// State of the reader thread.
 pub(crate) struct Reader {
@@ -35,29 +29,6 @@ pub(crate) struct Reader {
     files: JournalFiles,
     /// Segments used last, the latest at the back.
     segments: VecDeque<(SegmentId, OpenSegment)>,
-}
-
-/// Journal files kept open.
-pub(crate) struct JournalFiles {
-    shared: Arc<Shared>,
-    /// Files used last, the latest at the back.
-    open: VecDeque<(u64, Arc<dyn DiskFile>)>,
-}
-
-/// Why something could not be read, and where.
-pub(crate) struct Failure {
-    offset: u64,
-    path: PathBuf,
-    position: u64,
-    what: What,
-}
-
-/// Kinds of [`Failure`].
-pub(crate) enum What {
-    /// The disk refused.
-    Io(io::Error),
-    /// The bytes are not those that were written.
-    Damaged(&'static str),
 }
 
 impl Reader {
@@ -94,7 +65,7 @@ impl Reader {
                     // It may have moved from the journal to a segment, or be gone for good.
                     let (now, end) = self::plan(topic, from, limit)?;
                     if now == plan {
-                        return Err(explain(topic, failure));
+                        return Err(explain(&self.shared, topic, failure));
                     }
                     (plan, next) = (now, end);
                 }
@@ -208,115 +179,12 @@ impl Reader {
                 Err(fault) => {
                     let failure = self.segment_failure(topic, &segment, segment.base, fault);
                     if topic.state.lock().segments.contains(&segment) {
-                        return Err(explain(topic, failure));
+                        return Err(explain(&self.shared, topic, failure));
                     }
                 }
             }
         }
     }
-}
-
-/// Bytes of a journal file read for several batches at once.
-#[derive(Default)]
-pub(crate) struct Run {
-    file: u64,
-    at: u64,
-    bytes: Bytes,
-}
-
-impl JournalFiles {
-    /// None of them open.
-    pub(crate) fn new(shared: Arc<Shared>) -> JournalFiles {
-        JournalFiles { shared, open: VecDeque::new() }
-    }
-
-    /// The records of `batch`, one of `all` that are read in order; `run` is what was read for
-    /// earlier ones.
-    pub(crate) fn batch(
-        &mut self,
-        topic: &Topic,
-        batch: &Batch,
-        all: &[Batch],
-        run: &mut Run,
-    ) -> Result<Vec<Bytes>, Failure> {
-        let path = self.shared.path(batch.file);
-        let (offset, position) = (batch.first, batch.position);
-        let fail = |what| Failure { offset, path: path.clone(), position, what };
-        let frame = self.frame(batch, all, run).map_err(|error| fail(What::Io(error)))?;
-        frame_records(topic, batch, frame).map_err(|what| fail(What::Damaged(what)))
-    }
-
-    fn frame(&mut self, batch: &Batch, all: &[Batch], run: &mut Run) -> io::Result<Bytes> {
-        let len = frame_len(batch) as usize;
-        let held = (run.file == batch.file)
-            .then(|| batch.position.checked_sub(run.at))
-            .flatten()
-            .filter(|skip| skip + len as u64 <= run.bytes.len() as u64);
-        let skip = match held {
-            Some(skip) => skip as usize,
-            None => {
-                let mut bytes = vec![0; run_len(batch, all) as usize];
-                let filled = read_available(&*self.file(batch.file)?, batch.position, &mut bytes)?;
-                bytes.truncate(filled);
-                *run = Run { file: batch.file, at: batch.position, bytes: Bytes::from(bytes) };
-                0
-            }
-        };
-        Ok(run.bytes.slice(skip.min(run.bytes.len())..(skip + len).min(run.bytes.len())))
-    }
-
-    fn file(&mut self, sequence: u64) -> io::Result<Arc<dyn DiskFile>> {
-        if let Some(at) = self.open.iter().position(|(open, _)| *open == sequence) {
-            let entry = self.open.remove(at).expect("found just now");
-            self.open.push_back(entry);
-        } else {
-            let file = self.shared.disk.open(&self.shared.path(sequence))?;
-            if self.open.len() >= OPEN_MAX {
-                self.open.pop_front();
-            }
-            self.open.push_back((sequence, file));
-        }
-        Ok(Arc::clone(&self.open.back().expect("pushed just now").1))
-    }
-}
-
-fn frame_len(batch: &Batch) -> u64 {
-    FRAME_HEADER_LEN as u64 + u64::from(batch.payload_len)
-}
-
-/// How much to read for `batch` so that those after it that are near come along.
-fn run_len(batch: &Batch, all: &[Batch]) -> u64 {
-    let mut end = batch.position + frame_len(batch);
-    let at = all.partition_point(|other| other.first <= batch.first);
-    for next in &all[at..] {
-        let near = next.file == batch.file && next.position >= end && next.position - end < GAP_MAX;
-        let next_end = next.position + frame_len(next);
-        if !near || next_end - batch.position > RUN_MAX {
-            break;
-        }
-        end = next_end;
-    }
-    end - batch.position
-}
-
-fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<Vec<Bytes>, &'static str> {
-    if (frame.len() as u64) < frame_len(batch) {
-        return Err("the file ends within a frame");
-    }
-    let header = frame
-        .first_chunk()
-        .and_then(|bytes| FrameHeader::decode(bytes, batch.file))
-        .ok_or("a frame's header does not hold")?;
-    let meant = header.kind == FrameKind::Messages
-        && (header.topic, header.first, header.count) == (topic.id.0, batch.first, batch.count);
-    if !meant {
-        return Err("another frame than the one written");
-    }
-    let payload = frame.slice(FRAME_HEADER_LEN..);
-    if !header.holds(&payload) {
-        return Err("a frame's payload does not match its checksum");
-    }
-    split_messages(payload, header.count).ok_or("a frame's records do not fit")
 }
 
 fn check(topic: &Topic, state: &crate::topic::TopicState) -> Result<(), ReadError> {
@@ -334,52 +202,4 @@ fn plan(topic: &Topic, from: u64, limit: ReadLimit) -> Result<(Plan, u64), ReadE
     let state = topic.state.lock();
     check(topic, &state)?;
     Ok((state.plan_read(from, limit), state.next))
-}
-
-impl Failure {
-    /// That of a segment.
-    pub(crate) fn of_segment(path: PathBuf, offset: u64, fault: SegmentFault) -> Failure {
-        match fault {
-            // A segment that is not there any more is damage, and no state of the disk.
-            SegmentFault::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                Failure { offset, path, position: 0, what: What::Damaged("the segment is missing") }
-            }
-            SegmentFault::Io(error) => Failure { offset, path, position: 0, what: What::Io(error) },
-            SegmentFault::Damaged { position, what } => {
-                Failure { offset, path, position, what: What::Damaged(what) }
-            }
-        }
-    }
-
-    /// What the disk said, if it is its fault.
-    pub(crate) fn io(&self) -> Option<(&PathBuf, &io::Error)> {
-        match &self.what {
-            What::Io(error) => Some((&self.path, error)),
-            What::Damaged(_) => None,
-        }
-    }
-}
-
-/// Tells why, and stops the topic if its bytes are damaged.
-pub(crate) fn explain(topic: &Topic, failure: Failure) -> ReadError {
-    let Failure { offset, path, position, what } = failure;
-    let mut state = topic.state.lock();
-    if state.forgotten {
-        return ReadError::Forgotten(topic.id);
-    }
-    match what {
-        What::Io(error) => ReadError::Io {
-            topic: topic.id,
-            offset: Offset(offset),
-            path,
-            error: error.to_string(),
-        },
-        What::Damaged(what) => {
-            let what = format!("{what}, offset {offset}");
-            let damage = Damage { topic: topic.id, file: path, position, what };
-            tracing::error!(%damage, "damage found in the log");
-            state.damage.get_or_insert(damage.clone());
-            ReadError::Damaged(damage)
-        }
-    }
 }

@@ -12,23 +12,26 @@
 //!
 //! Law: no bytes make it panic, and nothing readable of a topic that is not stopped is lost.
 
-use crate::checkpoint::{self, Checkpoint, Loaded};
+use crate::checkpoint::{self, Loaded};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
-use crate::header::{FILE_HEADER_LEN, FileHeader, journal_path};
+use crate::header::{FileHeader, journal_new_path};
+use crate::journal::Tip;
 use crate::listing::{Found, find};
 use crate::options::RecoveryProgress;
-use crate::replay::{take_messages, take_progress};
 use crate::restore::{self, Restored};
-use crate::scan::{Scan, Seen};
 use crate::secure::{Unsecured, mark};
 use crate::segment::SegmentId;
 use crate::topic::TopicState;
-use crate::torn::Behind;
 use danube_core::{Incarnation, TopicId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+
+mod files;
+mod foreign;
+mod frames;
+
+use foreign::{check_catalog, check_checkpoint};
 
 /// What recovery found.
 #[derive(Debug, Default)]
@@ -43,18 +46,20 @@ pub(crate) struct Recovered {
     pub leavings: Vec<PathBuf>,
     /// Sequence of the next file.
     pub next_sequence: u64,
-    /// Log sequence number of the next frame.
-    pub next_lsn: u64,
-    /// Topic of the last frame.
-    pub last_topic: u32,
+    /// Where the next frame goes.
+    pub tip: Tip,
     /// Number of the checkpoint that both copies are at least; 0 if there is none.
     pub checkpoint: u64,
     /// The highest generation of any segment that may exist.
     pub generation: u64,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
-    /// The newest journal file, if only the kernel may have some of it.
-    pub unsecured: Option<Unsecured>,
+    /// Where frames are missing of topics that are not all known.
+    pub unknown: Option<Damage>,
+    /// Where progress may be missing of topics that are not stopped.
+    pub lost_progress: Option<Damage>,
+    /// The newest journal files, if only the kernel may have some of them.
+    pub unsecured: Vec<Unsecured>,
 }
 
 /// Reads the log in `dir`.
@@ -97,13 +102,14 @@ pub(crate) fn recover(
         hole: None,
         marked: false,
         end: 0,
+        ends: Vec::new(),
+        wide: None,
         suspects: BTreeMap::new(),
         found: Recovered {
             topics,
             spares: listing.spares,
             leavings,
             next_sequence: from,
-            last_topic: NO_TOPIC,
             checkpoint: if mended { newest } else { safe_id },
             generation,
             ..Recovered::default()
@@ -122,36 +128,6 @@ pub(crate) fn recover(
     Ok(recovery.finish(files))
 }
 
-/// A catalog that was lost and begun anew would count starts from 1 again, know no topic, and so
-/// have all of them dropped.
-fn check_catalog(files: &[Found], ours: Incarnation) -> Result<(), OpenError> {
-    let written = files.iter().filter_map(|file| file.header.map(|header| (file, header)));
-    match written.max_by_key(|(_, header)| header.incarnation) {
-        Some((file, header)) if header.incarnation >= ours.0 => Err(OpenError::OtherCatalog {
-            path: file.path.clone(),
-            theirs: header.incarnation,
-            ours: ours.0,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The same by the checkpoint, for a directory whose journal is all in segments.
-fn check_checkpoint(
-    checkpoint: Option<&Checkpoint>,
-    ours: Incarnation,
-    dir: &Path,
-) -> Result<(), OpenError> {
-    match checkpoint {
-        Some(checkpoint) if checkpoint.incarnation >= ours.0 => Err(OpenError::OtherCatalog {
-            path: checkpoint::path(dir, 0),
-            theirs: checkpoint.incarnation,
-            ours: ours.0,
-        }),
-        _ => Ok(()),
-    }
-}
-
 struct Recovery<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
@@ -167,6 +143,10 @@ struct Recovery<'a> {
     marked: bool,
     /// Byte of the last file where what counts of it ends.
     end: u64,
+    /// The same of all files, and whether something is missing there.
+    ends: Vec<(u64, bool)>,
+    /// The first hole of which nobody knows whose frames it took.
+    wide: Option<Place>,
     /// Topics that a hole may have hit.
     suspects: BTreeMap<TopicId, Place>,
     found: Recovered,
@@ -189,82 +169,6 @@ impl Recovery<'_> {
         self.hole.get_or_insert(Place { file: sequence, position: 0 });
     }
 
-    fn file(&mut self, files: &[Found], at: usize) -> Result<(), OpenError> {
-        let Found { sequence, path, header, .. } = &files[at];
-        let fail = |error| OpenError::io("read", path, &error);
-        let file = self.disk.open(path).map_err(fail)?;
-        let mut scan = Scan::new(file, *sequence).map_err(fail)?;
-        // Frames that a later file begins with, or before, are void here.
-        let later = files[at + 1..].iter().filter_map(|file| file.header);
-        let end_lsn = later.map(|header| header.start_lsn).min();
-        let last = at + 1 == files.len();
-        self.begin(files, at);
-
-        let mut position = FILE_HEADER_LEN as u64;
-        self.end = position;
-        loop {
-            self.end = position;
-            let from = self.expected.filter(|_| self.bounded).unwrap_or(0);
-            scan.accept(from..end_lsn.unwrap_or(u64::MAX));
-            if let (Some(expected), Some(end)) = (self.expected, end_lsn)
-                && expected >= end
-            {
-                scan.accept(expected..expected.saturating_add(1));
-                let mark = scan.header(position).map_err(fail)?;
-                if let Some(mark) = mark.filter(|header| header.kind == FrameKind::Mark) {
-                    self.frame(Place { file: *sequence, position }, &mark, &[]);
-                }
-                break;
-            }
-            let place = Place { file: *sequence, position };
-            match scan.see(position).map_err(fail)? {
-                Seen::Frame(header, payload) => {
-                    self.frame(place, &header, payload);
-                    position += header.frame_len();
-                }
-                Seen::BadPayload(header) => {
-                    if self.is_torn(files, at, place)? {
-                        return self.report(scan.len());
-                    }
-                    self.follow(place, &header);
-                    let what = "a frame's payload does not match its checksum";
-                    self.stop(TopicId(header.topic), place, what);
-                    position += header.frame_len();
-                }
-                Seen::Unreadable => {
-                    let ends = scan.bytes(position, FRAME_HEADER_LEN).map_err(fail)?;
-                    let ends = ends.iter().all(|byte| *byte == 0);
-                    match scan.next_frame(position).map_err(fail)? {
-                        None if last && ends => break,
-                        // Whether any frame is missing is seen below.
-                        None if !last => break,
-                        _ if self.is_torn(files, at, place)? => {
-                            return self.report(scan.len());
-                        }
-                        None => break,
-                        Some(next) => {
-                            self.hole.get_or_insert(place);
-                            position = next;
-                        }
-                    }
-                }
-                Seen::End => break,
-            }
-        }
-        let short = match self.expected {
-            Some(expected) => end_lsn > Some(expected),
-            None => !self.bounded && end_lsn > Some(0),
-        };
-        if !last && short {
-            self.hole.get_or_insert(Place { file: *sequence, position });
-        }
-        if last && header.is_none() && position == FILE_HEADER_LEN as u64 {
-            // A header was there and is gone, so this is no write that a crash cut short.
-            self.suspect(Place { file: *sequence, position: 0 });
-        }
-        self.report(scan.len())
-    }
-
     /// Enters a file.
     fn begin(&mut self, files: &[Found], at: usize) {
         let Found { sequence, path, header, .. } = &files[at];
@@ -272,6 +176,7 @@ impl Recovery<'_> {
         self.bounded = header.is_some();
         let start_lsn = header.map_or(0, |header| header.start_lsn);
         self.found.files.insert(*sequence, start_lsn);
+        let counts = files[at..].iter().filter_map(|file| file.header).map(|it| it.start_lsn).min();
         if let Some(before) = before {
             self.pass_over(before.header, header.map(|header| (header.incarnation, header.boot)));
             if before.sequence.saturating_add(1) != *sequence {
@@ -281,6 +186,14 @@ impl Recovery<'_> {
         if header.is_none() {
             tracing::warn!(path = %path.display(), "a journal file's header is damaged");
         } else if self.expected.is_none() && self.hole.is_none() {
+            self.expected = Some(start_lsn);
+        } else if let (Some(header), Some(expected)) = (header, self.expected)
+            && counts == Some(start_lsn)
+            && expected < start_lsn
+        {
+            // Everything before it was durable when it was begun.
+            let hole = self.hole.take().unwrap_or(Place { file: *sequence, position: 0 });
+            self.lack(start_lsn - expected, header.previous, header.previous_extras, hole);
             self.expected = Some(start_lsn);
         }
     }
@@ -301,110 +214,11 @@ impl Recovery<'_> {
     }
 
     fn report(&mut self, bytes: u64) -> Result<(), OpenError> {
+        self.ends.push((self.end, self.hole.is_some()));
         self.seen.files += 1;
         self.seen.bytes += bytes;
         (self.progress)(self.seen);
         Ok(())
-    }
-
-    /// Whether what cannot be read at `place` is the torn end of the journal. Then it ends there:
-    /// whatever follows was never promised to survive.
-    fn is_torn(&mut self, files: &[Found], at: usize, place: Place) -> Result<bool, OpenError> {
-        let Found { sequence, path, header, len } = &files[at];
-        let Some(lsn) = self.expected.filter(|_| self.hole.is_none()) else { return Ok(false) };
-        let (Some(header), true) = (header, at + 1 == files.len()) else { return Ok(false) };
-        let behind = self.disk.open(path).and_then(|file| {
-            let mut scan = Scan::new(file, *sequence)?;
-            scan.accept(lsn.saturating_add(1)..u64::MAX);
-            Behind::look(&mut scan, place.position + 1)
-        });
-        let behind = behind.map_err(|error| OpenError::io("read", path, &error))?;
-        if !behind.is_torn(lsn, self.boot == Some(header.boot)) {
-            return Ok(false);
-        }
-        let (path, position, frames) = (path.display(), place.position, behind.frames);
-        let bytes = len - position;
-        tracing::warn!(%path, position, bytes, frames, "left out a torn end of the journal; it was never promised to survive");
-        for (topic, end) in behind.promised {
-            let state = self.found.topics.entry(topic).or_default();
-            state.floor = state.floor.max(end);
-        }
-        Ok(true)
-    }
-
-    /// Checks that a frame comes right after the one before, and settles whom a hole hit.
-    fn follow(&mut self, place: Place, header: &FrameHeader) {
-        let missing = match self.expected {
-            Some(expected) => header.lsn.saturating_sub(expected),
-            // Nothing says how many.
-            None if self.hole.is_some() => 2,
-            None => 0,
-        };
-        let hole = self.hole.take().unwrap_or(place);
-        if missing > 0 {
-            if header.previous != NO_TOPIC {
-                self.stop(TopicId(header.previous), hole, "a frame of it cannot be read");
-            }
-            if missing > 1 {
-                self.suspect(hole);
-            }
-        }
-        self.marked = header.kind == FrameKind::Mark;
-        // A mark takes no number, so that nothing is missing where one is lost.
-        self.expected = Some(header.lsn.saturating_add(u64::from(!self.marked)));
-        if !self.marked {
-            self.found.last_topic = header.topic;
-        }
-    }
-
-    fn suspect(&mut self, hole: Place) {
-        for topic in self.found.topics.keys() {
-            self.suspects.entry(*topic).or_insert(hole);
-        }
-    }
-
-    fn stop(&mut self, topic: TopicId, place: Place, what: &str) {
-        let file = journal_path(self.dir, place.file);
-        let damage = Damage { topic, file, position: place.position, what: what.to_owned() };
-        let state = self.found.topics.entry(topic).or_default();
-        // Told once the catalog has said which topics still exist.
-        state.damage.get_or_insert(damage);
-        state.recorded = true;
-    }
-
-    fn frame(&mut self, place: Place, header: &FrameHeader, payload: &[u8]) {
-        self.follow(place, header);
-        let topic = TopicId(header.topic);
-        match header.kind {
-            FrameKind::Mark if header.jump => return self.lose_tail(),
-            FrameKind::Mark => return,
-            FrameKind::TopicForgotten => return self.forget(topic),
-            FrameKind::Messages | FrameKind::Progress => {}
-        }
-        let state = self.found.topics.entry(topic).or_default();
-        state.recorded = true;
-        state.epoch = state.epoch.max(header.epoch);
-        let taken = if header.kind == FrameKind::Messages {
-            let gapless = state.next == header.first;
-            let taken = take_messages(state, place, header, payload);
-            if gapless {
-                self.suspects.remove(&topic);
-            }
-            taken
-        } else {
-            take_progress(state, header, payload)
-        };
-        if let Err(what) = taken {
-            self.stop(topic, place, &what);
-        }
-    }
-
-    fn forget(&mut self, topic: TopicId) {
-        self.suspects.remove(&topic);
-        if let Some(state) = self.found.topics.remove(&topic) {
-            let segments = state.segments.iter();
-            self.found.leavings.extend(restore::paths(self.dir, topic, segments));
-        }
     }
 
     fn finish(mut self, mut files: Vec<Found>) -> Recovered {
@@ -416,16 +230,24 @@ impl Recovery<'_> {
             self.pass_over(last.header, Some((u32::MAX, boot)));
             self.found.next_sequence = last.sequence.saturating_add(1);
             let whole = last.header.is_some() && self.hole.is_none();
-            let lsn = self.expected.filter(|_| whole);
-            let mark = lsn.map(|lsn| mark(lsn, self.found.last_topic, self.found.tail_lost));
-            self.found.unsecured =
-                (!self.marked).then_some(Unsecured { file: last, end: self.end, mark });
+            let tip = self.expected.filter(|_| whole).map(|lsn| Tip { lsn, ..self.found.tip });
+            let mark = tip.map(|tip| mark(tip, self.found.tail_lost));
+            let unnamed = last.path == journal_new_path(self.dir);
+            let before = files.pop().filter(|_| unnamed).zip(self.ends.iter().nth_back(1));
+            if let Some((file, (end, damaged))) = before {
+                let (end, damaged) = (*end, *damaged);
+                self.found.unsecured.push(Unsecured { file, end, damaged, mark: None });
+            }
+            if unnamed || !self.marked {
+                let (end, damaged) = (self.end, mark.is_none());
+                self.found.unsecured.push(Unsecured { file: last, end, damaged, mark });
+            }
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;
             state.raise_floor();
         }
-        self.found.next_lsn = self.expected.unwrap_or(0);
+        self.found.tip.lsn = self.expected.unwrap_or(0);
         self.found
     }
 }

@@ -2,21 +2,31 @@
 //!
 //! Law: a frame either changes the topic as it did when it was written, or says why it cannot.
 
+use crate::extras::{self, Also, Extras};
 use crate::frame::{FrameHeader, messages_are_whole};
 use crate::recovery::Place;
 use crate::step;
 use crate::topic::{Batch, TopicState};
+use danube_core::Offset;
 
-/// Takes the messages of a frame at `place`.
+/// Takes the messages of a frame at `place`; returns the progress that belongs to them.
 pub(crate) fn take_messages(
     state: &mut TopicState,
     place: Place,
     header: &FrameHeader,
     payload: &[u8],
-) -> Result<(), String> {
-    if !messages_are_whole(payload, header.count) {
+) -> Result<Vec<Also>, String> {
+    let (extras, messages) = match header.extras {
+        true => extras::split(payload).ok_or("what is beside a frame's records does not fit")?,
+        false => (&[][..], payload),
+    };
+    if !messages_are_whole(messages, header.count) {
         return Err("a frame's records do not fit".to_owned());
     }
+    let extras = match header.extras {
+        true => Extras::decode(extras).ok_or("what is beside a frame's records is not known")?,
+        false => Extras::default(),
+    };
     let first = header.first;
     let batch = Batch {
         first,
@@ -26,8 +36,11 @@ pub(crate) fn take_messages(
         count: header.count,
         payload_len: header.payload_len,
     };
+    if let Some(origin) = extras.origin {
+        state.sequences.stored(&origin, header.count, Offset(first));
+    }
     if batch.end() <= state.settled {
-        return Ok(());
+        return Ok(extras.also);
     }
     if first > state.next && !header.jump {
         return Err(format!("offsets {} to {} are missing before it", state.next, first - 1));
@@ -44,7 +57,7 @@ pub(crate) fn take_messages(
     state.synced_mode = header.synced_mode;
     state.tail_lost = false;
     state.index.push_back(batch);
-    Ok(())
+    Ok(extras.also)
 }
 
 /// Takes the progress records of a frame.

@@ -9,11 +9,12 @@
 //! Law: what only the reserve makes possible is small; it is made again as soon as there is room.
 
 use crate::disk::DiskFile;
-use crate::header::{FILE_HEADER_LEN, journal_new_path, reserve_path};
+use crate::header::{FILE_HEADER_LEN, reserve_path};
 use crate::options::StoreOptions;
 use crate::shared::{Shared, Work};
 use crate::writer::frame_len;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -133,6 +134,11 @@ impl Reserved {
         outcome
     }
 
+    /// Whether it is exactly `bytes`.
+    pub(crate) fn is(&self, bytes: u64) -> bool {
+        self.bytes == bytes
+    }
+
     /// Bytes that may be written behind the first `end` if `leaves` are left.
     pub(crate) fn room(&self, end: u64, leaves: u64) -> u64 {
         self.bytes.saturating_sub(end).saturating_sub(leaves)
@@ -176,10 +182,11 @@ fn reserve_some(file: &dyn DiskFile, most: u64) -> io::Result<u64> {
     }
 }
 
-/// Makes the file in reserve the next journal file, if it has room for `bytes`.
+/// Gives the file in reserve the name `temporary`, if it has room for `bytes`.
 pub(crate) fn take_reserve(
     shared: &Shared,
     bytes: u64,
+    temporary: &Path,
 ) -> io::Result<(Arc<dyn DiskFile>, Reserved)> {
     let Shared { disk, options, reserve, .. } = shared;
     let there = reserve.load(Acquire);
@@ -187,11 +194,10 @@ pub(crate) fn take_reserve(
         return Err(ErrorKind::NotFound.into());
     }
     reserve.store(0, Release);
-    let temporary = journal_new_path(&options.dir);
-    disk.rename(&reserve_path(&options.dir), &temporary)?;
+    disk.rename(&reserve_path(&options.dir), temporary)?;
     // It must not come back under its former name with what is written to it now.
     disk.sync_dir(&options.dir)?;
-    Ok((disk.open(&temporary)?, Reserved::of(there)))
+    Ok((disk.open(temporary)?, Reserved::of(there)))
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@
 
 use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, NO_TOPIC};
-use crate::header::journal_new_path;
+use crate::frame::{FrameHeader, FrameKind, NO_TOPIC};
+use crate::header::{journal_copy_path, journal_path};
+use crate::journal::Tip;
 use crate::listing::Found;
 use crate::room::is_full;
 use std::io::{self, IoSlice};
@@ -18,21 +19,23 @@ use std::path::Path;
 /// Bytes copied at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The mark that everything below `lsn` is durable; `lost` if a power loss may have taken
+/// The mark that everything up to `tip` is durable; `lost` if a power loss may have taken
 /// acknowledged messages before it.
-pub(crate) fn mark(lsn: u64, previous: u32, lost: bool) -> FrameHeader {
+pub(crate) fn mark(tip: Tip, lost: bool) -> FrameHeader {
     FrameHeader {
         payload_crc: 0,
         payload_len: 0,
-        lsn,
+        lsn: tip.lsn,
         first: 0,
         topic: NO_TOPIC,
         epoch: 0,
         count: 0,
-        previous,
+        previous: tip.topic,
         kind: FrameKind::Mark,
         jump: lost,
         synced_mode: false,
+        extras: false,
+        previous_extras: tip.extras,
         unsynced: 0,
         time: 0,
     }
@@ -41,11 +44,13 @@ pub(crate) fn mark(lsn: u64, previous: u32, lost: bool) -> FrameHeader {
 /// A journal file of which the kernel may have more than the disk has.
 #[derive(Debug)]
 pub(crate) struct Unsecured {
-    /// The newest one.
+    /// The newest one, or the one before it if that has no name.
     pub file: Found,
     /// Byte where what counts of it ends.
     pub end: u64,
-    /// The mark to be put there; `None` when the file is damaged and has to stay as it is.
+    /// Whether it is damaged and has to stay as it is.
+    pub damaged: bool,
+    /// The mark to be put there, if it is the newest.
     pub mark: Option<FrameHeader>,
 }
 
@@ -58,8 +63,8 @@ impl Unsecured {
     /// [`OpenError`]: the disk refused.
     pub(crate) fn secure(self, disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         let path = &self.file.path;
-        if let Some(mark) = &self.mark {
-            match self.replace(disk, dir, mark) {
+        if !self.damaged {
+            match self.replace(disk, dir) {
                 Err(error) if is_full(&error) => {
                     let path = path.display();
                     tracing::warn!(%path, %error, "no room to copy the newest journal file; syncing it as it is");
@@ -68,11 +73,23 @@ impl Unsecured {
             }
         }
         let synced = disk.open(path).and_then(|file| file.sync_data());
-        synced.map_err(|error| OpenError::io("sync", path, &error))
+        let named = synced.and_then(|()| self.name(disk, dir));
+        named.map_err(|error| OpenError::io("sync", path, &error))
     }
 
-    fn replace(&self, disk: &dyn Disk, dir: &Path, mark: &FrameHeader) -> io::Result<()> {
-        let temporary = journal_new_path(dir);
+    /// Sees to it that the file itself has its name.
+    fn name(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        let path = journal_path(dir, self.file.sequence);
+        if path == self.file.path {
+            return Ok(());
+        }
+        disk.rename(&self.file.path, &path)?;
+        disk.sync_dir(dir)
+    }
+
+    fn replace(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        let temporary = journal_copy_path(dir);
+        let mark = self.mark.as_ref();
         let _ = disk.remove(&temporary);
         let mut copied = copy(disk, &temporary, &self.file, self.end, mark);
         if copied.as_ref().is_err_and(is_full) {
@@ -85,8 +102,13 @@ impl Unsecured {
             let _ = disk.remove(&temporary);
         }
         copied?;
-        disk.rename(&temporary, &self.file.path)?;
-        disk.sync_dir(dir)
+        let path = journal_path(dir, self.file.sequence);
+        disk.rename(&temporary, &path)?;
+        disk.sync_dir(dir)?;
+        if path != self.file.path {
+            let _ = disk.remove(&self.file.path);
+        }
+        Ok(())
     }
 }
 
@@ -95,12 +117,13 @@ fn copy(
     temporary: &Path,
     found: &Found,
     len: u64,
-    mark: &FrameHeader,
+    mark: Option<&FrameHeader>,
 ) -> io::Result<()> {
     let from = disk.open(&found.path)?;
     let to = disk.create(temporary)?;
-    let bytes: [u8; FRAME_HEADER_LEN] = mark.encode(found.sequence);
-    if let Err(error) = to.preallocate(len + bytes.len() as u64)
+    let mark = mark.map(|mark| mark.encode(found.sequence));
+    let mark: &[u8] = mark.as_ref().map_or(&[], |mark| mark);
+    if let Err(error) = to.preallocate(len + mark.len() as u64)
         && is_full(&error)
     {
         // Rather than fill the disk to its last byte and then fail.
@@ -116,6 +139,8 @@ fn copy(
         to.write_at(at, &mut [IoSlice::new(&bytes)])?;
         at += filled as u64;
     }
-    to.write_at(at, &mut [IoSlice::new(&bytes)])?;
+    if !mark.is_empty() {
+        to.write_at(at, &mut [IoSlice::new(mark)])?;
+    }
     to.sync_data()
 }

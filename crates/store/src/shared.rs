@@ -3,14 +3,15 @@
 //! Lock order, where two are held: the table of topics, then a topic's state.
 
 use crate::disk::Disk;
-use crate::error::{AppendError, ReadError};
-use crate::header::journal_path;
+use crate::error::{AppendError, Damage, ReadError};
+use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
 use crate::queue::Queue;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::recovery::Recovered;
 use crate::segment::SegmentId;
 use crate::topic::Topic;
-use crate::topic_log::{Appended, ReadBatch, ReadLimit};
+use crate::topic_log::Appended;
 use crate::wake::Wake;
 use bytes::Bytes;
 use danube_core::sequence::{Opened, Origin};
@@ -19,9 +20,9 @@ use danube_core::{Epoch, Offset, ProducerId, TopicId, WalSyncMode};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A callback that is called once, with the outcome.
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Forget(Arc<Topic>),
     /// Open a producer anew, after everything that was asked before.
     Open(Open),
+    /// Go on in a new file, so that the present one can be given back.
+    Roll,
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
 }
@@ -61,12 +64,22 @@ pub(crate) struct Write {
     pub work: Work,
 }
 
+/// What is written in one frame with messages.
+pub(crate) struct Beside {
+    /// Who sent them.
+    pub origin: Option<Origin>,
+    /// Topics whose progress belongs to them, each with the epoch of its handle.
+    pub also: Vec<(Arc<Topic>, Epoch, Vec<ProgressRecord>)>,
+    /// All of it, encoded.
+    pub bytes: Vec<u8>,
+}
+
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
     Append {
         records: Arc<Vec<Bytes>>,
-        origin: Option<Origin>,
+        beside: Option<Box<Beside>>,
         done: Option<Done<Appended, AppendError>>,
     },
     /// Progress, with its encoded form.
@@ -145,6 +158,18 @@ pub(crate) struct Shared {
     pub files: Mutex<BTreeMap<u64, u64>>,
     /// Journal files below this sequence are durable and never written again.
     pub full_below: AtomicU64,
+    /// Whether the last large append found no room.
+    pub tight: AtomicBool,
+    /// Whether a journal file may be made durable while the next one is written: for that it has to
+    /// be known after a restart whether the machine has kept running.
+    pub can_defer: bool,
+    /// The journal file that has no name yet; `u64::MAX` if there is none.
+    pub unnamed: AtomicU64,
+    /// How often journal files were written again in the place of others.
+    pub rewrites: AtomicU64,
+    /// From this journal file on, what was acknowledged may not be in the files as it was written,
+    /// because a sync failed; `u64::MAX` as long as none has.
+    pub unsafe_from: AtomicU64,
     /// Whether anything that was acknowledged may be lost to a power cut.
     pub unsynced: AtomicBool,
     /// Files that were journal files and can be again.
@@ -155,6 +180,10 @@ pub(crate) struct Shared {
     pub leavings: Mutex<Vec<PathBuf>>,
     /// A power loss may have taken topics of which nothing is left.
     pub tail_lost: bool,
+    /// Where frames are missing of topics that are not all known.
+    pub unknown: Option<Damage>,
+    /// Where progress may be missing of topics that are not stopped.
+    pub lost_progress: Option<Damage>,
     /// Rings when there is background work.
     pub wake: Wake,
     pub counters: Counters,
@@ -173,11 +202,18 @@ impl Shared {
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),
+            tight: AtomicBool::new(false),
+            can_defer: disk.boot_id().is_some(),
+            unnamed: AtomicU64::new(u64::MAX),
+            rewrites: AtomicU64::new(0),
+            unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
             reserve: AtomicU64::new(0),
             leavings: Mutex::new(found.leavings),
             tail_lost: found.tail_lost,
+            unknown: found.unknown,
+            lost_progress: found.lost_progress,
             wake: Wake::default(),
             counters,
             disk,
@@ -188,6 +224,11 @@ impl Shared {
     /// Path of journal file `sequence`.
     pub(crate) fn path(&self, sequence: u64) -> PathBuf {
         journal_path(&self.options.dir, sequence)
+    }
+
+    /// Whether `path` is a journal file whose bytes cannot be relied on now.
+    pub(crate) fn is_unsafe(&self, path: &Path) -> bool {
+        journal_sequence(path).is_some_and(|it| it >= self.unsafe_from.load(Acquire))
     }
 
     /// All topics, to be looked at one by one.
@@ -206,6 +247,7 @@ impl Shared {
         state.index = Default::default();
         state.cached = Default::default();
         state.progress = Default::default();
+        state.sequences = Default::default();
         let segments = std::mem::take(&mut state.segments);
         let paths = segments.iter().map(|it| SegmentId::new(topic.id, it).path(&self.options.dir));
         self.leavings.lock().extend(paths);

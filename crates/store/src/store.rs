@@ -1,7 +1,8 @@
 //! The store: a directory, its lock, its two threads and its topics.
 
+use crate::checkpoint;
 use crate::disk::{Disk, OsDisk};
-use crate::error::{CloseError, OpenError, TendError};
+use crate::error::{CloseError, Damage, OpenError, TendError};
 use crate::lock::DirLock;
 use crate::options::{RecoveryProgress, StoreOptions, StoreStats};
 use crate::reader::Reader;
@@ -69,13 +70,15 @@ impl Store {
         let mut found = recover(&*disk, &dir, options.incarnation, progress)?;
         // A killed process may have left bytes that only the kernel has. Once they are read and
         // acted upon, they must not be lost to a later power cut.
-        found.unsecured.take().map_or(Ok(()), |unsecured| unsecured.secure(&*disk, &dir))?;
+        for unsecured in std::mem::take(&mut found.unsecured) {
+            unsecured.secure(&*disk, &dir)?;
+        }
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
-        let (next_sequence, next_lsn) = (found.next_sequence, found.next_lsn);
-        let (last_topic, generation) = (found.last_topic, found.generation);
+        let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
-        let writer = Writer::new(Arc::clone(&shared), next_sequence, next_lsn, last_topic);
+        checkpoint::keep_reserve(&*shared.disk, &dir, 0);
+        let writer = Writer::new(Arc::clone(&shared), next_sequence, tip);
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
         let running = start(&shared, writer, reader, &tender, lock);
@@ -103,16 +106,31 @@ impl Store {
         self.shared.commands.settle();
     }
 
-    /// Tells which topics the catalog has, after opening: those of which a power loss may have
-    /// left nothing go on above every offset they can have promised.
+    /// Tells which topics the catalog has, after opening. Those that the log has nothing of go on
+    /// above every offset that they can have promised where a power loss may have taken them, and
+    /// are stopped where damage may have.
     pub fn adopt(&self, topics: impl IntoIterator<Item = TopicId>) {
-        if self.shared.tail_lost {
-            let mut known = self.shared.topics.write();
-            for id in topics {
-                let lost = TopicState { tail_lost: true, ..TopicState::default() };
-                known.entry(id).or_insert_with(|| Arc::new(Topic::new(id, lost)));
-            }
+        let Shared { tail_lost, unknown, .. } = &*self.shared;
+        if !*tail_lost && unknown.is_none() {
+            return;
         }
+        let mut known = self.shared.topics.write();
+        for id in topics {
+            let damage = unknown.as_ref().map(|damage| Damage { topic: id, ..damage.clone() });
+            known.entry(id).or_insert_with(|| {
+                let (tail_lost, recorded) = (*tail_lost, damage.is_some());
+                let state = TopicState { tail_lost, damage, recorded, ..TopicState::default() };
+                Arc::new(Topic::new(id, state))
+            });
+        }
+    }
+
+    /// Where frames are missing that may have had progress of topics that are not stopped, if there
+    /// is such a place: messages that were finished come again.
+    pub fn lost_progress(&self) -> Option<String> {
+        let place =
+            |damage: &Damage| format!("byte {} of {}", damage.position, damage.file.display());
+        self.shared.lost_progress.as_ref().map(place)
     }
 
     /// The log of `topic` in its life `epoch`. Appends through handles of a lower epoch are
@@ -143,6 +161,12 @@ impl Store {
     /// catalog is known: a topic may have been deleted just before a crash. Logs what damage has
     /// stopped of the rest.
     pub fn retain(&self, lives: &dyn Fn(TopicId) -> bool) {
+        if let Some(place) = self.lost_progress() {
+            tracing::warn!(
+                place,
+                "frames are missing in the journal; what any topic's subscriptions had finished may come again"
+            );
+        }
         self.shared.topics.write().retain(|id, topic| {
             let lives = lives(*id);
             if !lives {

@@ -3,13 +3,13 @@
 //!
 //! Law: a file goes only once a durable checkpoint does without it.
 
-use crate::archive::archive;
+use crate::archive::{archive, finished_in};
 use crate::checkpoint::{self, Checkpoint, TopicPoint};
 use crate::clock::SteadyWall;
 use crate::error::{AppendError, TendError};
 use crate::header::{journal_sequence, spare_path};
 use crate::reader::JournalFiles;
-use crate::room::{is_full, keep_reserve};
+use crate::room::{is_full, keep_reserve, reserve_bytes};
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub(crate) struct Tender {
     dirty: bool,
     /// Whether segments have names that are not durable.
     unsynced_names: bool,
+    /// Bytes of the newest checkpoint.
+    checkpoint_bytes: u64,
     /// Whether the last pass failed for want of room.
     no_room: bool,
     /// Rounds in which nothing is tried because of that.
@@ -61,6 +63,7 @@ impl Tender {
             synced_at: 0,
             dirty: false,
             unsynced_names: false,
+            checkpoint_bytes: 0,
             no_room: false,
             pause: 0,
             next_pause: 1,
@@ -104,8 +107,23 @@ impl Tender {
             remove(&self.shared, spares);
         } else {
             keep_reserve(&self.shared);
+            let Shared { disk, options, .. } = &*self.shared;
+            checkpoint::keep_reserve(&**disk, &options.dir, self.checkpoint_bytes);
         }
+        self.leave_newest();
         done
+    }
+
+    /// On a full disk, sees to it that the newest file can go too, if most of it is finished.
+    fn leave_newest(&self) {
+        let newest = self.shared.files.lock().last_key_value().map(|(sequence, _)| *sequence);
+        let Some(newest) = newest.filter(|_| self.shared.tight.load(Relaxed)) else { return };
+        let each = self.shared.each_topic();
+        let sums = each.iter().map(|topic| finished_in(topic, newest));
+        let (all, gone) = sums.fold((0, 0), |(all, gone), it| (all + it.0, gone + it.1));
+        if gone > reserve_bytes(&self.shared.options) && gone >= all / 2 {
+            self.shared.commands.push_always(Command::Roll);
+        }
     }
 
     /// Bounds the time that what was acknowledged before a sync stays without one.
@@ -163,7 +181,10 @@ impl Tender {
         let full_below = self.shared.full_below.load(Acquire);
         let files = self.shared.files.lock();
         let full: Vec<u64> = files.range(..full_below).map(|(sequence, _)| *sequence).collect();
-        let due = full.len().saturating_sub(self.shared.options.journal_files_keep);
+        // A full disk cannot wait for more to be finished.
+        let tight = self.shared.tight.load(Relaxed);
+        let keep = if tight { 0 } else { self.shared.options.journal_files_keep };
+        let due = full.len().saturating_sub(keep);
         full.get(due).copied().unwrap_or(full_below)
     }
 
@@ -187,12 +208,13 @@ impl Tender {
             topics,
         };
         let dir = &options.dir;
-        let stored = checkpoint::store(&**disk, dir, &checkpoint);
-        stored.map_err(|error| {
+        let stored = checkpoint::store_tight(&**disk, dir, &checkpoint);
+        let stored = stored.map_err(|error| {
             self.no_room = is_full(&error);
             TendError::io("write the checkpoint into", dir, &error)
         })?;
         counters.checkpoint.store(checkpoint.id, Relaxed);
+        self.checkpoint_bytes = stored;
         self.dirty = false;
         remove(&self.shared, std::mem::take(&mut self.replaced));
         self.release(settled);

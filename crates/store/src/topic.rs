@@ -5,14 +5,16 @@
 //! it never sees a message that a failed write takes back.
 
 use crate::error::Damage;
+use crate::header::journal_sequence;
+use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::segment::SegmentRef;
-use crate::topic_log::{ReadBatch, ReadLimit};
 use bytes::Bytes;
 use danube_core::sequence::Sequences;
 use danube_core::subscription::progress::{Progress, ProgressRecord, Step};
 use danube_core::{Offset, Retention, SubscriptionId, TopicId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Most messages, of all topics together, that are acknowledged and not yet synced: the writer
@@ -160,6 +162,17 @@ impl TopicState {
             let reached = above.unwrap_or(tracked.progress.cursor()).0;
             self.floor = self.floor.max(reached);
         }
+    }
+
+    /// Whether offset `first` is what the index has at byte `position` of the file `path`; of what
+    /// is in segments, that is always so.
+    pub(crate) fn is_at(&self, first: u64, path: &Path, position: u64) -> bool {
+        let Some(sequence) = journal_sequence(path) else { return true };
+        let at = self.index.partition_point(|batch| batch.first < first);
+        let here = |batch: &Batch| {
+            (batch.first, batch.file, batch.position) == (first, sequence, position)
+        };
+        self.index.get(at).is_some_and(here)
     }
 
     /// The first offset in the journal with a time of `time` or later.

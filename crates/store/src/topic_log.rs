@@ -4,14 +4,16 @@
 
 use crate::batch::RecordBatch;
 use crate::error::{AppendError, Damage, ReadError};
+use crate::extras::{Also, Extras};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX};
 use crate::queue::Refused;
-use crate::shared::{Command, Open, Read, Shared, Wanted, Work, Write, answer};
+use crate::read_batch::{ReadBatch, ReadLimit};
+use crate::shared::{Beside, Command, Done, Open, Read, Shared, Wanted, Work, Write, answer};
 use crate::step;
 use crate::topic::Topic;
 use crate::writer::frame_len;
 use bytes::Bytes;
-use danube_core::sequence::{Opened, Origin};
+use danube_core::sequence::{Opened, Origin, Sequences};
 use danube_core::subscription::progress::{Progress, ProgressRecord};
 use danube_core::{
     Epoch, Offset, ProducerId, Retention, SubscriptionId, TopicId, WalSyncMode, WallMs,
@@ -28,56 +30,6 @@ pub struct Appended {
     pub first: Offset,
     /// Records; their offsets follow one another.
     pub count: u32,
-}
-
-/// How much a read may return. The first record comes whatever the limit says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadLimit {
-    /// Most records.
-    pub records_max: usize,
-    /// Most bytes of records.
-    pub bytes_max: usize,
-}
-
-/// What a read returned: records in offset order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadBatch {
-    /// The records with their offsets. Between them offsets may be missing: they were finished
-    /// and not kept, or promised and lost.
-    pub records: Vec<(Offset, Bytes)>,
-    /// Where reading really began: above what was asked for when messages from there on are gone.
-    /// The gap is what was asked for up to here.
-    pub start: Offset,
-    /// Where to read on.
-    pub next: Offset,
-}
-
-impl ReadBatch {
-    /// An answer without a record, for a read of `from`.
-    pub(crate) fn begin(from: u64) -> ReadBatch {
-        ReadBatch { records: Vec::new(), start: Offset(from), next: Offset(from) }
-    }
-
-    /// Adds what is wanted of the batch that begins at `first`; whether there is room for more.
-    pub(crate) fn take(&mut self, first: u64, records: &[Bytes], limit: ReadLimit) -> bool {
-        let mut bytes: usize = self.records.iter().map(|(_, record)| record.len()).sum();
-        for (offset, record) in (first..).zip(records) {
-            if offset < self.next.0 {
-                continue;
-            }
-            bytes += record.len();
-            let over = self.records.len() >= limit.records_max || bytes > limit.bytes_max;
-            if over && !self.records.is_empty() {
-                return false;
-            }
-            if self.records.is_empty() {
-                self.start = Offset(offset);
-            }
-            self.records.push((Offset(offset), record.clone()));
-            self.next = Offset(offset + 1);
-        }
-        true
-    }
 }
 
 /// What a topic holds.
@@ -117,7 +69,7 @@ impl TopicLog {
         sync: WalSyncMode,
         done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
     ) {
-        self.append_from(records, None, sync, done);
+        self.append_beside(records, None, sync, Box::new(done));
     }
 
     /// Appends `batch` as [`append`](Self::append) does, once: a batch of `origin` that was stored
@@ -127,25 +79,14 @@ impl TopicLog {
     pub fn append_batch(
         &self,
         batch: RecordBatch,
-        origin: Option<Origin>,
+        origin: Origin,
         sync: WalSyncMode,
         done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
     ) {
-        self.append_from(batch.records().collect(), origin, sync, done);
-    }
-
-    fn append_from(
-        &self,
-        records: Vec<Bytes>,
-        origin: Option<Origin>,
-        sync: WalSyncMode,
-        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
-    ) {
-        if records.is_empty() {
-            return done(Err(AppendError::Empty));
-        }
-        let records = Arc::new(records);
-        self.write(Work::Append { records, origin, done: Some(Box::new(done)) }, sync);
+        let extras = Extras { origin: Some(origin), also: Vec::new() };
+        let beside = Beside { origin: Some(origin), also: Vec::new(), bytes: extras.encode() };
+        let records = batch.records().collect();
+        self.append_beside(records, Some(Box::new(beside)), sync, Box::new(done));
     }
 
     /// Opens `producer` anew: batches of its earlier epochs are refused from then on. It is done
@@ -163,6 +104,47 @@ impl TopicLog {
         {
             answer(Some(open.done), Err(refused.into()));
         }
+    }
+
+    /// As [`append`](Self::append), and records progress of other topics of the same store, or of
+    /// this one, with it: all of it or nothing, whatever happens. `sync` is to be the strongest of
+    /// what the topics ask for. What would refuse an append or a recording of any of them refuses
+    /// it all.
+    pub fn append_with(
+        &self,
+        records: Vec<Bytes>,
+        also: Vec<(TopicLog, Vec<ProgressRecord>)>,
+        sync: WalSyncMode,
+        done: impl FnOnce(Result<Appended, AppendError>) + Send + 'static,
+    ) {
+        if let Some((other, _)) = also.iter().find(|(it, _)| !Arc::ptr_eq(&it.shared, &self.shared))
+        {
+            return done(Err(AppendError::Elsewhere(other.id())));
+        }
+        let also: Vec<_> = also.into_iter().filter(|(_, records)| !records.is_empty()).collect();
+        let each = also.iter().map(|(log, records)| Also {
+            topic: log.id(),
+            epoch: log.epoch.0,
+            records: records.clone(),
+        });
+        let bytes = Extras { origin: None, also: each.collect() }.encode();
+        let also = also.into_iter().map(|(log, records)| (log.topic, log.epoch, records)).collect();
+        let beside = (!bytes.is_empty()).then(|| Beside { origin: None, also, bytes });
+        self.append_beside(records, beside.map(Box::new), sync, Box::new(done));
+    }
+
+    fn append_beside(
+        &self,
+        records: Vec<Bytes>,
+        beside: Option<Box<Beside>>,
+        sync: WalSyncMode,
+        done: Done<Appended, AppendError>,
+    ) {
+        if records.is_empty() {
+            return done(Err(AppendError::Empty));
+        }
+        let (records, done) = (Arc::new(records), Some(done));
+        self.write(Work::Append { records, beside, done }, sync);
     }
 
     /// Records `progress` of subscriptions of this topic. Nothing to record succeeds at once.
@@ -303,6 +285,12 @@ impl TopicLog {
     /// Progress of the subscription that began at `start`, as recorded so far.
     pub fn subscription(&self, id: SubscriptionId, start: Offset) -> Progress {
         self.topic.state.lock().subscription(id, start)
+    }
+
+    /// How far the producers have come that number their messages, as the readable records say, and
+    /// those that were there.
+    pub fn sequences(&self) -> Sequences {
+        self.topic.state.lock().sequences.clone()
     }
 
     /// What stopped this topic, if damage did. Appends and reads then answer with it.

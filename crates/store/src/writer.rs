@@ -11,22 +11,28 @@
 
 use crate::cache::TailCache;
 use crate::error::{AppendError, CloseError};
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, messages_len};
+use crate::frame::FrameHeader;
 use crate::group::Group;
 use crate::journal::Journal;
-use crate::rewrite::{Content, Kept};
+use crate::journal::Tip;
+use crate::journal::{Content, Kept};
 use crate::room::Claim;
-use crate::shared::{Command, Done, Open, Shared, Work, Write, answer};
-use crate::topic::{Batch, CachedBatch, PROMISED_MAX, Topic};
-use crate::topic_log::Appended;
-use danube_core::sequence::Admission;
-use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
-use std::collections::HashSet;
+use crate::shared::{Command, Shared, Work, answer};
+use crate::topic::{Batch, CachedBatch, PROMISED_MAX};
+use danube_core::{Offset, WalSyncMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
 
-/// Room left above the last offset, so that adding a count cannot overflow.
-const OFFSET_MAX: u64 = u64::MAX - (1 << 40);
+mod framed;
+mod numbered;
+mod sorted;
+
+use framed::{Framed, also, appended, take_back};
+use numbered::{in_sequence, open_producer};
+use sorted::{Sorted, records, sort};
+
+pub(crate) use sorted::frame_len;
 
 /// State of the writer thread.
 pub(crate) struct Writer {
@@ -34,62 +40,11 @@ pub(crate) struct Writer {
     journal: Journal,
     cache: TailCache,
     group: Group,
-    next_lsn: u64,
-    /// Topic of the last frame that counts.
-    last_topic: u32,
+    tip: Tip,
     /// Messages acknowledged since everything was durable.
     promised: u64,
     /// When the present group is framed, in milliseconds since the Unix epoch.
     now: u64,
-}
-
-/// Commands sorted out: what a group is made of.
-#[derive(Default)]
-struct Sorted {
-    forgotten: Vec<Arc<Topic>>,
-    /// Acknowledged after the write.
-    early: Vec<Write>,
-    /// Acknowledged after the sync.
-    late: Vec<Write>,
-    /// Producers to be opened after it.
-    opens: Vec<Open>,
-    /// Who asked for a sync.
-    syncs: Vec<Done<u64, AppendError>>,
-}
-
-impl Sorted {
-    fn writes(&self) -> impl Iterator<Item = &Write> {
-        self.early.iter().chain(&self.late)
-    }
-
-    /// Bytes of all frames.
-    fn bytes(&self) -> u64 {
-        let bytes: usize = self.writes().map(|write| frame_len(&write.work)).sum();
-        (bytes + self.forgotten.len() * FRAME_HEADER_LEN) as u64
-    }
-
-    /// Bytes of the frames that make such a claim.
-    fn bytes_of(&self, claim: Claim) -> u64 {
-        let such = self.writes().filter(|write| Claim::of(&write.work) == claim);
-        such.map(|write| frame_len(&write.work) as u64).sum()
-    }
-
-    /// Answers with `error` what `refused` picks, and leaves it out.
-    fn refuse_if(&mut self, error: &AppendError, mut refused: impl FnMut(&Write) -> bool) {
-        for writes in [&mut self.early, &mut self.late] {
-            for write in writes.extract_if(.., |write| refused(write)) {
-                write.work.refuse(error.clone());
-            }
-        }
-    }
-}
-
-/// A write with its place in the journal.
-struct Framed {
-    topic: Arc<Topic>,
-    work: Work,
-    batch: Batch,
-    header: FrameHeader,
 }
 
 /// Makes the queue refuse, and answers what is in it, however the thread ends.
@@ -104,7 +59,7 @@ impl Drop for CloseOnExit {
                     Command::Write(write) => write.work.refuse(AppendError::Closed),
                     Command::Open(open) => answer(Some(open.done), Err(AppendError::Closed)),
                     Command::Sync(done) => answer(done, Err(AppendError::Closed)),
-                    Command::Forget(_) => {}
+                    Command::Forget(_) | Command::Roll => {}
                 }
             }
         }
@@ -113,32 +68,28 @@ impl Drop for CloseOnExit {
 
 impl Writer {
     /// A writer that goes on after recovery.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        next_sequence: u64,
-        next_lsn: u64,
-        last_topic: u32,
-    ) -> Writer {
+    pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, tip: Tip) -> Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
-        let journal = Journal::new(Arc::clone(&shared), next_sequence, next_lsn);
+        let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
-        Writer { shared, journal, cache, group, next_lsn, last_topic, promised: 0, now: 0 }
+        Writer { shared, journal, cache, group, tip, promised: 0, now: 0 }
     }
 
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) -> Result<(), CloseError> {
         let _guard = CloseOnExit(Arc::clone(&self.shared));
         let bytes_max = self.shared.options.flush_max_batch_bytes;
-        while let Some(commands) = self.shared.commands.drain(bytes_max) {
+        let patience = Duration::from_millis(self.shared.options.flush_interval_ms);
+        while let Some(commands) = self.shared.commands.drain_with(bytes_max, patience) {
             self.work_off(commands);
         }
-        self.journal.close(self.next_lsn, self.last_topic)
+        self.journal.close(self.tip)
     }
 
     fn work_off(&mut self, commands: Vec<Command>) {
         let mut sorted = sort(commands);
         self.now = self.shared.options.clock.wall().0;
-        let syncs = std::mem::take(&mut sorted.syncs);
+        let (syncs, roll) = (std::mem::take(&mut sorted.syncs), sorted.roll);
         let opens = std::mem::take(&mut sorted.opens);
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
@@ -146,18 +97,26 @@ impl Writer {
         opens.into_iter().for_each(open_producer);
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
-            let synced = self.journal.flush(self.next_lsn);
+            let synced = self.journal.flush(self.tip.lsn);
+            if synced.is_err() && self.journal.is_unsafe() {
+                // At once, so that nobody reads what the kernel may have dropped.
+                let _ = self.journal.flush(self.tip.lsn);
+            }
             self.promised = if synced.is_ok() { 0 } else { self.promised };
-            let answers = synced.map(|()| self.next_lsn);
+            let answers = synced.map(|()| self.tip.lsn);
             syncs.into_iter().for_each(|done| answer(Some(done), answers.clone()));
         }
+        if roll {
+            self.journal.leave(self.tip);
+        }
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
-        self.group.clear();
+        let due = self.shared.commands.load().0 > 0;
+        self.group.clear(due);
     }
 
     /// Makes everything written so far durable but the last `unkept` bytes, if that fails.
     fn sync(&mut self, unkept: u64) -> Result<(), AppendError> {
-        self.journal.sync(unkept, self.next_lsn)?;
+        self.journal.sync(unkept, self.tip.lsn)?;
         self.promised = 0;
         Ok(())
     }
@@ -186,7 +145,7 @@ impl Writer {
             if !sorted.writes().any(|write| Claim::of(&write.work) == claim) {
                 continue;
             }
-            let reserved = self.journal.reserve(sorted.bytes(), claim, self.next_lsn);
+            let reserved = self.journal.reserve(sorted.bytes(), claim, self.tip);
             let Err(error) = reserved else { continue };
             let others: u64 = sorted.bytes() - sorted.bytes_of(claim);
             let mut room = self.journal.room(claim).saturating_sub(others);
@@ -204,7 +163,7 @@ impl Writer {
 
     fn write_group(&mut self, mut sorted: Sorted) {
         let limited = self.limit_promises(&mut sorted);
-        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.next_lsn));
+        let ready = limited.and_then(|()| self.journal.ready(sorted.bytes(), self.tip));
         if let Err(error) = ready {
             sorted.refuse_if(&error, |_| true);
             return self.failed();
@@ -218,30 +177,32 @@ impl Writer {
         if early.is_empty() && late.is_empty() && forgotten.is_empty() {
             return;
         }
-        let begun = (self.next_lsn, self.last_topic);
+        let copied = early.iter().chain(&late).map(|write| frame_len(&write.work)).sum();
+        self.group.expect(copied);
+        let begun = self.tip;
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
         let early: Vec<_> = early.into_iter().map(|w| self.frame(w, file, start)).collect();
-        let kept = (self.next_lsn, self.last_topic);
+        let kept = self.tip;
         let kept_len = self.group.len();
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
-        if let Err(error) = self.journal.write(&self.group, begun.0) {
-            (self.next_lsn, self.last_topic) = begun;
+        if let Err(error) = self.journal.write(&self.group, begun.lsn) {
+            self.tip = begun;
             take_back(early.into_iter().chain(late).collect(), &error);
             return self.failed();
         }
         let counters = &self.shared.counters;
         counters.groups.fetch_add(1, Relaxed);
         counters.bytes.fetch_add(self.group.len(), Relaxed);
-        counters.frames.fetch_add(self.next_lsn - begun.0, Relaxed);
+        counters.frames.fetch_add(self.tip.lsn - begun.lsn, Relaxed);
         gone.into_iter().for_each(|kept| self.journal.keep(kept));
         early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
             return;
         }
         if let Err(error) = self.sync(self.group.len() - kept_len) {
-            (self.next_lsn, self.last_topic) = kept;
+            self.tip = kept;
             take_back(late, &error);
             return self.failed();
         }
@@ -251,76 +212,6 @@ impl Writer {
 
     fn failed(&self) {
         self.shared.counters.failures.fetch_add(1, Relaxed);
-    }
-
-    /// Header of the next frame; payload length and checksum are still to come.
-    fn header(&mut self, topic: TopicId, epoch: Epoch, kind: FrameKind) -> FrameHeader {
-        let header = FrameHeader {
-            payload_crc: 0,
-            payload_len: 0,
-            lsn: self.next_lsn,
-            first: 0,
-            topic: topic.0,
-            epoch: epoch.0,
-            count: 0,
-            previous: self.last_topic,
-            kind,
-            jump: false,
-            synced_mode: false,
-            unsynced: u32::try_from(self.next_lsn - self.journal.durable_lsn()).unwrap_or(u32::MAX),
-            time: self.now,
-        };
-        self.next_lsn = self.next_lsn.saturating_add(1);
-        self.last_topic = topic.0;
-        header
-    }
-
-    fn frame_forgotten(&mut self, topic: &Topic, file: u64) -> Kept {
-        let epoch = topic.state.lock().epoch;
-        let header = self.header(topic.id, Epoch(epoch), FrameKind::TopicForgotten);
-        let header = self.group.payload(header, &[], file);
-        Kept { header, content: Content::Payload(Vec::new()), batch: None }
-    }
-
-    /// Gives `write` its offsets and its place. `async` appends are answered here.
-    fn frame(&mut self, write: Write, file: u64, start: u64) -> Framed {
-        let Write { topic, epoch, sync, mut work } = write;
-        let position = start + self.group.len();
-        let payload_len = (frame_len(&work) - FRAME_HEADER_LEN) as u32;
-        let synced_mode = sync == WalSyncMode::FsyncBatch;
-        let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
-        let header = match &mut work {
-            Work::Append { records, done, .. } => {
-                let mut header = self.header(topic.id, epoch, FrameKind::Messages);
-                // The queue's limits keep the count far below 2^32.
-                header.count = records.len() as u32;
-                let mut state = topic.state.lock();
-                header.first = state.next_free(synced_mode);
-                header.jump = header.first > state.framed;
-                if header.jump {
-                    (state.floor, state.tail_lost) = (header.first, false);
-                }
-                header.synced_mode = synced_mode;
-                header.time = self.now.max(state.time);
-                batch.time = header.time;
-                (batch.first, batch.count) = (header.first, header.count);
-                state.framed = batch.end();
-                drop(state);
-                if sync == WalSyncMode::Async {
-                    answer(done.take(), Ok(appended(&batch)));
-                }
-                self.group.messages(header, records, file)
-            }
-            Work::Record { records, payload, done } => {
-                let mut header = self.header(topic.id, epoch, FrameKind::Progress);
-                header.count = records.len() as u32;
-                if sync == WalSyncMode::Async {
-                    answer(done.take(), Ok(()));
-                }
-                self.group.payload(header, payload, file)
-            }
-        };
-        Framed { topic, work, batch, header }
     }
 
     /// Makes a write visible and tells its caller. One that is not durable is kept until it is.
@@ -336,17 +227,18 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, origin, done } => {
+            Work::Append { records, beside, done } => {
                 state.next = batch.end();
-                if let Some(origin) = origin {
-                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
-                }
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
                 let cost = TailCache::cost(&records);
                 state.cached.push_back(CachedBatch { first: batch.first, records });
+                if let Some(origin) = beside.as_ref().and_then(|beside| beside.origin) {
+                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
+                }
                 drop(state);
+                beside.into_iter().for_each(|beside| also(*beside));
                 self.cache.note(&topic, cost);
                 let bytes = self.cache.bytes() as u64;
                 self.shared.counters.cache_bytes.store(bytes, Relaxed);
@@ -362,126 +254,13 @@ impl Writer {
 
     fn keep(&mut self, header: FrameHeader, work: &mut Work, batch: Batch) {
         let (content, batch) = match work {
-            Work::Append { records, .. } => (Content::Records(Arc::clone(records)), Some(batch)),
+            Work::Append { records, beside, .. } => {
+                let extras = beside.as_mut().map(|beside| std::mem::take(&mut beside.bytes));
+                let extras = extras.unwrap_or_default();
+                (Content::Records(extras, Arc::clone(records)), Some(batch))
+            }
             Work::Record { payload, .. } => (Content::Payload(std::mem::take(payload)), None),
         };
         self.journal.keep(Kept { header, content, batch });
     }
-}
-
-fn sort(commands: Vec<Command>) -> Sorted {
-    let mut sorted = Sorted::default();
-    let mut waits_for_sync: HashSet<TopicId> = HashSet::new();
-    for command in commands {
-        match command {
-            Command::Forget(topic) => sorted.forgotten.push(topic),
-            Command::Open(open) => sorted.opens.push(open),
-            Command::Sync(done) => sorted.syncs.extend(done),
-            Command::Write(write) => {
-                let Some(write) = admit(write) else { continue };
-                if write.sync == WalSyncMode::FsyncBatch {
-                    waits_for_sync.insert(write.topic.id);
-                }
-                let late = waits_for_sync.contains(&write.topic.id);
-                if late { sorted.late.push(write) } else { sorted.early.push(write) }
-            }
-        }
-    }
-    sorted
-}
-
-fn records(work: &Work) -> u64 {
-    match work {
-        Work::Append { records, .. } => records.len() as u64,
-        Work::Record { .. } => 0,
-    }
-}
-
-/// Refuses what may not be written; the rest is certain to get an offset.
-fn open_producer(open: Open) {
-    let mut state = open.topic.state.lock();
-    let opened = match &state.damage {
-        _ if state.forgotten => Err(AppendError::Forgotten(open.topic.id)),
-        Some(damage) => Err(AppendError::Damaged(damage.clone())),
-        None => Ok(state.sequences.open(open.producer)),
-    };
-    drop(state);
-    answer(Some(open.done), opened);
-}
-
-/// The write, if it is not of a numbered batch that must not be written; else its caller is told.
-fn in_sequence(mut write: Write) -> Option<Write> {
-    let Work::Append { records, origin: Some(origin), done } = &mut write.work else {
-        return Some(write);
-    };
-    // The queue's limits keep the count far below 2^32.
-    let count = records.len() as u32;
-    let admission = write.topic.state.lock().sequences.admit(origin, count);
-    match admission {
-        Admission::Append => Some(write),
-        Admission::Duplicate(first) => {
-            answer(done.take(), Ok(Appended { first, count }));
-            None
-        }
-        Admission::Refused(why) => {
-            write.work.refuse(AppendError::Sequence { topic: write.topic.id, why });
-            None
-        }
-    }
-}
-
-/// The write, if its topic takes any; else its caller is told.
-fn admit(write: Write) -> Option<Write> {
-    let mut state = write.topic.state.lock();
-    let (id, epoch) = (write.topic.id, write.epoch);
-    let error = if state.forgotten {
-        AppendError::Forgotten(id)
-    } else if let Some(damage) = &state.damage {
-        AppendError::Damaged(damage.clone())
-    } else if epoch.0 < state.epoch {
-        AppendError::Fenced { topic: id, epoch, current: Epoch(state.epoch) }
-    } else if state.next_free(false) > OFFSET_MAX {
-        AppendError::Exhausted(id)
-    } else {
-        state.epoch = epoch.0;
-        drop(state);
-        return Some(write);
-    };
-    drop(state);
-    write.work.refuse(error);
-    None
-}
-
-/// Undoes the framing of writes that failed, and tells their callers.
-fn take_back(framed: Vec<Framed>, error: &AppendError) {
-    for Framed { topic, .. } in &framed {
-        let mut state = topic.state.lock();
-        state.framed = state.next;
-        state.sequences.take_back();
-    }
-    for Framed { topic, work, batch, .. } in framed {
-        if let Work::Append { done: None, .. } = &work {
-            // An `async` append was answered; its offsets are lost but must not mean another
-            // message.
-            let mut state = topic.state.lock();
-            state.floor = state.floor.max(batch.end());
-            if let Work::Append { origin: Some(origin), .. } = &work {
-                state.sequences.stored(origin, batch.count, Offset(batch.first));
-            }
-        }
-        work.refuse(error.clone());
-    }
-}
-
-fn appended(batch: &Batch) -> Appended {
-    Appended { first: Offset(batch.first), count: batch.count }
-}
-
-/// Bytes of the frame that `work` becomes.
-pub(crate) fn frame_len(work: &Work) -> usize {
-    FRAME_HEADER_LEN
-        + match work {
-            Work::Append { records, .. } => messages_len(records),
-            Work::Record { payload, .. } => payload.len(),
-        }
 }

@@ -15,7 +15,6 @@ use danube_core::{Offset, ProducerId, SubscriptionName, TopicName, WallMs};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 use thiserror::Error;
 
 mod encode;
@@ -206,8 +205,8 @@ impl Record {
     }
 
     /// The key that KeyShared orders by: the routing key, else the producer's name.
-    pub fn key(&self) -> Arc<str> {
-        self.routing_key().unwrap_or_else(|| self.producer_name()).into()
+    pub fn key(&self) -> &str {
+        self.routing_key().unwrap_or_else(|| self.producer_name())
     }
 
     /// The id of the payload's schema, where the producer gave one.

@@ -5,7 +5,7 @@
 //!                    │          ├─────▶ store ┼──▶ core
 //!                    │          ├─────▶ meta ─┤
 //!                    │          └───▶ schema ─┘
-//!                    └─────▶ ops ──▶ wire, core          sim ──▶ core; xtask (alone)
+//!                    └─▶ ops, sdk ──▶ wire, core          sim ──▶ core; xtask (alone)
 //! ```
 
 use super::{Finding, House};
@@ -34,6 +34,7 @@ const TABLE: &[Row] = &[
             "jsonschema-regex",
             "miniz_oxide",
             "prost",
+            "prost-reflect",
             "prost-types",
             "protox",
             "regex",
@@ -53,6 +54,7 @@ const TABLE: &[Row] = &[
         others: None,
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
+    Row { name: "danube-sdk", ours: &["danube-core", "danube-wire"], others: None },
     Row {
         name: "danube",
         ours: &[
@@ -63,6 +65,7 @@ const TABLE: &[Row] = &[
             "danube-meta",
             "danube-broker",
             "danube-ops",
+            "danube-sdk",
         ],
         others: None,
     },

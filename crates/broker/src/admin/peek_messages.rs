@@ -5,6 +5,7 @@
 
 use crate::context::Context;
 use crate::scan;
+use crate::schema;
 use danube_core::{Fault, Offset, Position, SubscriptionName, TopicName, catalog};
 use danube_store::{ReadLimit, TopicLog};
 use danube_wire::proto::control;
@@ -43,7 +44,7 @@ pub(super) async fn call(
             "topic `{name}` has no subscription `{subscription}`; `danube ctl topics subscriptions \
              {name}` shows what it has"
         ))),
-        _ => Ok(merge(heads, request.limit as usize)),
+        _ => schema::control::decode(context, merge(heads, request.limit as usize)).await,
     }
 }
 
@@ -164,6 +165,8 @@ fn message(partition: &TopicName, offset: Offset, record: &Record) -> control::P
         producer_name: whole.producer_name,
         schema_id: whole.schema_id,
         schema_version: whole.schema_version,
+        decoded: None,
+        schema_type: None,
     }
 }
 

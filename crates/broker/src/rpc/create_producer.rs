@@ -20,8 +20,10 @@ pub(super) async fn call(
     let topic = TopicName::parse(&request.topic_name)?;
     let name = super::producer_name(&request.producer_name)?;
     // Before the topic is made, so that a refused producer leaves nothing behind.
-    let adoption = match &request.schema_ref {
-        Some(reference) => Some(schema::check_reference(context, &topic, reference)?),
+    let choice = match &request.schema_ref {
+        Some(wish) => {
+            Some(schema::choose(context, &topic, &wish.subject, wish.version_ref.into())?)
+        }
         None => None,
     };
     let delivery = convert::delivery(request.dispatch_strategy)?;
@@ -34,8 +36,8 @@ pub(super) async fn call(
     if stored != delivery {
         tracing::info!(%topic, producer = %name, asked = delivery.as_str(), stored = stored.as_str(), "the topic's stored delivery holds");
     }
-    if let Some(adoption) = adoption {
-        schema::adopt(context, &topic, &name, adoption).await?;
+    if let Some(choice) = choice {
+        schema::adopt(context, &topic, &name, &choice).await?;
     }
     let id = handle.create_producer(name.clone(), mode).await?;
     Ok(proto::ProducerResponse {

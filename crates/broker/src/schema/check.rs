@@ -43,7 +43,7 @@ pub(crate) async fn whole(
     let question = Question {
         subject,
         schema_type: request.schema_type.parse()?,
-        definition: request.schema_definition.to_vec(),
+        definition: request.schema_definition,
         mode: mode(request.compatibility_mode.as_deref())?,
         levels: Some(levels),
     };

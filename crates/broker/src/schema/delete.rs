@@ -14,10 +14,14 @@ pub(super) async fn version(
     request: proto::DeleteSchemaVersionRequest,
 ) -> Result<proto::DeleteSchemaVersionResponse, Fault> {
     let deleted = delete(context, &caller, &request.subject, Some(request.version)).await?;
-    let message = format!("version {deleted:?} of schema subject `{}` deleted", request.subject);
+    let deleted: Vec<String> = deleted.iter().map(u32::to_string).collect();
     Ok(proto::DeleteSchemaVersionResponse {
         success: true,
-        message: message.replace(['[', ']'], ""),
+        message: format!(
+            "version {} of schema subject `{}` deleted",
+            deleted.join(", "),
+            request.subject
+        ),
     })
 }
 

@@ -131,11 +131,11 @@ impl TopicGate {
     #[cold]
     fn misfits(&self, context: &Context, rules: &Rules, misfit: &Misfit) -> Result<(), Fault> {
         self.metrics.failed(misfit.reason());
-        let fault = misfit.fault(context, &self.topic, rules);
         if rules.policy == ValidationPolicy::Enforce {
-            return Err(fault);
+            return Err(misfit.fault(context, &self.topic, rules));
         }
         if let Some(count) = self.tell(context.clock.now()) {
+            let fault = misfit.fault(context, &self.topic, rules);
             tracing::warn!(topic = %self.topic, policy = %rules.policy, count, "{fault}; taken all the same");
         }
         Ok(())

@@ -13,6 +13,7 @@ mod caller;
 mod check;
 mod compatibility;
 mod compiled;
+mod decode;
 mod delete;
 mod gate;
 mod get;
@@ -28,12 +29,13 @@ mod verdict;
 pub(crate) use caller::Caller;
 pub(crate) use gate::{Tagged, TopicGate};
 pub(crate) use service::Registry;
-pub(crate) use topic_config::{adopt, check_reference, describe};
+pub(crate) use topic_config::{Wanted, adopt, choose, describe};
 
 /// What operators ask beyond the compatible contract.
 pub(crate) mod control {
     pub(crate) use super::check::whole as check;
     pub(crate) use super::compatibility::{describe, set_with_levels};
+    pub(crate) use super::decode::decode;
     pub(crate) use super::delete::subject as delete_subject;
     pub(crate) use super::history::list as history;
 }
@@ -60,6 +62,8 @@ pub(crate) struct Schemas {
     subjects: Mutex<HashMap<SchemaId, Weak<SubjectGate>>>,
     running: Semaphore,
     waiting: Semaphore,
+    /// One at a time brings the gates up to the catalog, so that none falls back behind it.
+    refreshing: Mutex<()>,
 }
 
 impl Default for Schemas {
@@ -69,6 +73,7 @@ impl Default for Schemas {
             subjects: Mutex::default(),
             running: Semaphore::new(CHECKS_MAX),
             waiting: Semaphore::new(CHECKS_WAITING_MAX),
+            refreshing: Mutex::default(),
         }
     }
 }
@@ -134,6 +139,7 @@ impl Schemas {
 
 /// Brings the gates of all loaded topics up to the catalog.
 pub(crate) fn refresh(context: &Context) {
+    let _alone = context.schemas.refreshing.lock();
     let view = context.meta.view();
     for handle in context.topics.loaded() {
         if let Some((_, topic)) = view.topic_by_id(handle.identity().id) {

@@ -22,8 +22,8 @@ const ATTEMPTS_MAX: usize = 100;
 /// Breaks that a refusal lists; a status travels in a header, which has little room. The dry check
 /// lists all.
 const BREAKS_TOLD_MAX: usize = 8;
-/// Bytes of such a refusal.
-const REFUSAL_LEN_MAX: usize = 3_000;
+/// Bytes of such a refusal as it travels; some clients take no more than 8 KiB of headers.
+const REFUSAL_LEN_MAX: usize = 5_000;
 
 pub(super) async fn call(
     context: &Arc<Context>,
@@ -140,10 +140,10 @@ fn refused(subject: &SubjectName, answer: &Answer) -> Fault {
     let mut told = 0;
     for found in breaks.iter().take(BREAKS_TOLD_MAX) {
         let line = format!("; {}) {found}", told + 1);
-        if text.len() + line.len() > REFUSAL_LEN_MAX && told > 0 {
+        if header_len(&text) + header_len(&line) > REFUSAL_LEN_MAX {
             break;
         }
-        text.extend(line.chars().take(REFUSAL_LEN_MAX));
+        text.push_str(&line);
         told += 1;
     }
     if told < breaks.len() {
@@ -153,4 +153,12 @@ fn refused(subject: &SubjectName, answer: &Answer) -> Fault {
         ));
     }
     Fault::precondition(text)
+}
+
+/// At most what a text takes in a header, where all but plain characters take three bytes each.
+fn header_len(text: &str) -> usize {
+    let len = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-_.,:;/()[]".contains(&byte) { 1 } else { 3 }
+    };
+    text.bytes().map(len).sum()
 }

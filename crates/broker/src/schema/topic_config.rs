@@ -10,7 +10,6 @@ use danube_core::change::{
 };
 use danube_core::name::ProducerName;
 use danube_core::{Fault, SubjectName, TopicName};
-use danube_wire::proto::danube::SchemaReference;
 use danube_wire::proto::danube::schema_reference::VersionRef;
 use danube_wire::proto::danube_schema as proto;
 use std::sync::Arc;
@@ -94,21 +93,47 @@ pub(crate) fn describe<'a>(catalog: &'a Catalog, topic: &Topic) -> Option<&'a Su
     catalog.subject(topic.schema_subject.as_deref()?)
 }
 
-/// What a producer wants of a schema, checked before anything is made for it.
-pub(crate) struct Adoption {
-    subject: SubjectName,
+/// Which version of a subject a producer wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The latest.
+    Latest,
+    /// This one.
+    Pinned(u32),
+    /// The latest, if it is no older than this one.
+    AtLeast(u32),
 }
 
-/// Checks the schema reference of a producer that wants to attach to `topic`.
+impl From<Option<VersionRef>> for Wanted {
+    fn from(wire: Option<VersionRef>) -> Wanted {
+        match wire {
+            Some(VersionRef::PinnedVersion(version)) => Wanted::Pinned(version),
+            Some(VersionRef::MinVersion(version)) => Wanted::AtLeast(version),
+            Some(VersionRef::UseLatest(_)) | None => Wanted::Latest,
+        }
+    }
+}
+
+/// The version that a producer follows: what its messages carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) subject: SubjectName,
+    pub(crate) schema_id: u64,
+    pub(crate) version: u32,
+}
+
+/// Finds the version that a producer of `topic` wants. Nothing is changed, so that a producer that
+/// is refused leaves nothing behind; [`adopt`] follows once the topic is there.
 ///
 /// # Errors
 /// `Precondition` when the subject or version is not registered, or the topic has another subject.
-pub(crate) fn check_reference(
+pub(crate) fn choose(
     context: &Context,
     topic: &TopicName,
-    reference: &SchemaReference,
-) -> Result<Adoption, Fault> {
-    let subject = SubjectName::parse(&reference.subject)?;
+    subject: &str,
+    wanted: Wanted,
+) -> Result<Choice, Fault> {
+    let subject = SubjectName::parse(subject)?;
     let view = context.meta.view();
     let known = view.subject(subject.as_str()).ok_or_else(|| {
         Fault::precondition(format!(
@@ -122,33 +147,34 @@ pub(crate) fn check_reference(
             "schema subject `{subject}`: {what} not found; its latest version is {latest}"
         ))
     };
-    match reference.version_ref {
-        Some(VersionRef::PinnedVersion(version)) if !known.versions.contains_key(&version) => {
+    let version = match wanted {
+        Wanted::Pinned(version) if !known.versions.contains_key(&version) => {
             return Err(missing(format!("version {version}")));
         }
-        Some(VersionRef::MinVersion(version)) if version > latest => {
+        Wanted::AtLeast(version) if version > latest => {
             return Err(missing(format!("a version of at least {version}")));
         }
-        _ => {}
-    }
+        Wanted::Pinned(version) => version,
+        Wanted::Latest | Wanted::AtLeast(_) => latest,
+    };
     let has = view.topic(topic).and_then(|topic| topic.schema_subject.as_deref());
     match has {
         Some(other) if other != subject.as_str() => Err(other_subject(topic, &subject, other)),
-        _ => Ok(Adoption { subject }),
+        _ => Ok(Choice { subject, schema_id: known.id.0, version }),
     }
 }
 
 /// Makes the subject of its first producer the topic's, before that producer is answered.
 ///
 /// # Errors
-/// As [`check_reference`]: somebody else may have been first.
+/// As [`choose`]: somebody else may have been first.
 pub(crate) async fn adopt(
     context: &Arc<Context>,
     topic: &TopicName,
     producer: &ProducerName,
-    adoption: Adoption,
+    choice: &Choice,
 ) -> Result<(), Fault> {
-    let Adoption { subject } = adoption;
+    let Choice { subject, schema_id, version } = choice;
     let view = context.meta.view();
     let has = view.topic(topic).and_then(|topic| topic.schema_subject.as_deref());
     if has == Some(subject.as_str()) {
@@ -158,6 +184,6 @@ pub(crate) async fn adopt(
     let change = AdoptSchemaSubject { topic: topic.clone(), subject: subject.clone(), by };
     context.meta.propose(change, Clock::wall()).await?;
     super::refresh(context);
-    tracing::info!(%topic, %subject, %producer, "the topic has the schema subject of its first producer");
+    tracing::info!(%topic, %subject, schema_id, version, %producer, "the topic has the schema subject of its first producer");
     Ok(())
 }

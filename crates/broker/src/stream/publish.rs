@@ -9,6 +9,7 @@
 
 use super::refusal::Refused;
 use crate::context::Context;
+use crate::schema::{self, Tagged, Wanted};
 use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHandle};
 use bytes::Bytes;
 use danube_core::name::ProducerName;
@@ -290,7 +291,7 @@ impl Reader {
         let mut runs: Vec<Run> = Vec::with_capacity(1);
         let mut goes_on = false;
         for (sequence, range) in (first_sequence..).zip(messages.ranges()) {
-            match check(producer, bytes, range.clone()) {
+            match check(&self.context, producer, bytes, range.clone()) {
                 Ok(checked) => {
                     if !goes_on {
                         let left = (count as usize, bytes.len() - range.start);
@@ -394,7 +395,12 @@ fn admit(producer: &Producer, first_sequence: u64, count: u32) -> Result<(), Ref
 }
 
 /// Whether the message at `range` can be stored.
-fn check(producer: &Producer, bytes: &Bytes, range: Range<usize>) -> Result<Checked, Fault> {
+fn check(
+    context: &Context,
+    producer: &Producer,
+    bytes: &Bytes,
+    range: Range<usize>,
+) -> Result<Checked, Fault> {
     let topic = &producer.topic.identity().name;
     let max = message_len_max(producer.topic.limit(Limit::MaxMessageSize).into());
     let len = range.len() as u64;
@@ -404,8 +410,21 @@ fn check(producer: &Producer, bytes: &Bytes, range: Range<usize>) -> Result<Chec
              publish a reference to it"
         )));
     }
-    native::check(bytes, range)
-        .map_err(|error| Fault::invalid(format!("topic `{topic}`: {error}; encode it anew")))
+    let checked = native::check(bytes, range)
+        .map_err(|error| Fault::invalid(format!("topic `{topic}`: {error}; encode it anew")))?;
+    let (schema_id, schema_version) = (checked.schema_id, checked.schema_version);
+    let payload = &bytes[checked.payload.clone()];
+    producer.topic.gate().check(context, Tagged { schema_id, schema_version, payload })?;
+    Ok(checked)
+}
+
+fn wanted(version: Option<&proto::schema_reference::Version>) -> Wanted {
+    use proto::schema_reference::Version;
+    match version {
+        Some(Version::Pinned(version)) => Wanted::Pinned(*version),
+        Some(Version::AtLeast(version)) => Wanted::AtLeast(*version),
+        Some(Version::Latest(_)) | None => Wanted::Latest,
+    }
 }
 
 async fn open(
@@ -414,16 +433,20 @@ async fn open(
 ) -> Result<(Producer, proto::ProducerOpened), Fault> {
     let topic = TopicName::parse(&request.topic)?;
     let name = ProducerName::parse(&request.producer_name)?;
-    if let Some(schema) = &request.schema {
-        // Before the topic is made, so that a refused producer leaves nothing behind.
-        return Err(Fault::precondition(format!(
-            "schema subject `{}` not found: no subject is registered with this broker",
-            schema.subject.escape_debug()
-        )));
-    }
+    // Before the topic is made, so that a refused producer leaves nothing behind.
+    let choice = match &request.schema {
+        Some(reference) => {
+            let wanted = wanted(reference.version.as_ref());
+            Some(schema::choose(context, &topic, &reference.subject, wanted)?)
+        }
+        None => None,
+    };
     let delivery = convert::stream_delivery(request.delivery)?;
     let mode = if request.exclusive { AccessMode::Exclusive } else { AccessMode::Shared };
     let handle = context.topics.get_or_create(context, &topic, delivery).await?;
+    if let Some(choice) = &choice {
+        schema::adopt(context, &topic, &name, choice).await?;
+    }
     let OpenedProducer { id, opened } = handle.open_producer(name.clone(), mode).await?;
     let answer = proto::ProducerOpened {
         producer: request.producer,
@@ -432,8 +455,8 @@ async fn open(
         window_batches: RUNS_MAX as u32,
         window_bytes: WINDOW_BYTES,
         message_bytes_max: message_len_max(handle.limit(Limit::MaxMessageSize).into()),
-        schema_id: None,
-        schema_version: None,
+        schema_id: choice.as_ref().map(|choice| choice.schema_id),
+        schema_version: choice.as_ref().map(|choice| choice.version),
         is_volatile: handle.identity().delivery == Delivery::NonReliable,
     };
     let producer = Producer {

@@ -219,6 +219,7 @@ impl TopicActor {
                 }
             }
             Message::Unsubscribed { subscription } => self.unsubscribed(&subscription),
+            Message::LogGrew => {}
             Message::Describe { reply } => {
                 let _ = reply.send(Ok(self.describe(now)));
             }

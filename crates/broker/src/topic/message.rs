@@ -188,6 +188,8 @@ pub(crate) enum Message {
     Unsubscribed {
         subscription: SubscriptionName,
     },
+    /// Somebody else has appended to the topic's log; the turn itself looks.
+    LogGrew,
     Describe {
         reply: Reply<TopicDescription>,
     },

@@ -276,6 +276,13 @@ impl TopicHandle {
         let _ = self.mailbox.send(message).await;
     }
 
+    /// Tells the topic that its log has more than it appended itself.
+    fn log_grew(&self) {
+        // One that has its mailbox full takes a turn anyway, and one that stopped reads it all when
+        // it is loaded again.
+        let _ = self.mailbox.try_send(Message::LogGrew);
+    }
+
     /// Puts the cursor of a subscription; answers where it was, once a restart would know.
     pub(crate) async fn seek(
         &self,

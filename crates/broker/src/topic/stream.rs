@@ -49,7 +49,7 @@ pub(crate) struct Terms {
 }
 
 /// Deliveries of a `NonReliable` topic that may wait in one consumer's queue.
-pub(super) const FANOUT_LEN_MAX: usize = 1024;
+pub(super) const FANOUT_LEN_MAX: usize = 16_384;
 /// Bytes of a `NonReliable` topic that may wait in one consumer's queue.
 pub(super) const FANOUT_BYTES_MAX: usize = 8 << 20;
 
@@ -232,17 +232,28 @@ impl ConsumerQueue {
         queue.items.len() < FANOUT_LEN_MAX && queue.bytes + len <= FANOUT_BYTES_MAX
     }
 
-    /// Drops the oldest deliveries until one more of `len` bytes fits; answers how many.
-    pub(super) fn make_fanout_room(&self, len: usize) -> u64 {
+    /// Adds deliveries of the fan-out, and drops the oldest ones where there is no room; answers how
+    /// many those were.
+    pub(super) fn push_newest(&self, batch: &[Delivered]) -> u64 {
         let mut queue = self.shared.queue.lock();
         let mut dropped = 0;
-        while queue.items.len() >= FANOUT_LEN_MAX
-            || (!queue.items.is_empty() && queue.bytes + len > FANOUT_BYTES_MAX)
-        {
-            if let Some((_, Some(oldest))) = queue.items.pop_front() {
-                queue.bytes -= queued_len(&oldest);
-                dropped += 1;
+        for delivery in batch {
+            let len = queued_len(delivery);
+            while queue.items.len() >= FANOUT_LEN_MAX
+                || (!queue.items.is_empty() && queue.bytes + len > FANOUT_BYTES_MAX)
+            {
+                if let Some((_, Some(oldest))) = queue.items.pop_front() {
+                    queue.bytes -= queued_len(&oldest);
+                    dropped += 1;
+                }
             }
+            queue.bytes += len;
+            queue.items.push_back((0, Some(delivery.clone())));
+        }
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
         }
         dropped
     }

@@ -6,10 +6,12 @@ use crate::context::Context;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
 use crate::topic::ConsumerStream;
-use danube_core::change::{Change, CreateTopic, SetFailurePolicy};
+use danube_core::change::{
+    Change, ConfigureTopicSchema, CreateTopic, RegisterSchema, SetFailurePolicy,
+};
 use danube_core::{
-    Backoff, Delivery, FailurePolicy, Incarnation, Intent, PoisonPolicy, SubscriptionName,
-    TopicName,
+    Backoff, Delivery, FailurePolicy, Incarnation, Intent, PoisonPolicy, SchemaType, SubjectName,
+    SubscriptionName, TopicName, ValidationPolicy,
 };
 use danube_meta::{Meta, MetaOptions};
 use danube_store::disk::{Disk, DiskFile, OsDisk};
@@ -145,6 +147,32 @@ impl House {
             intent,
             schema_subject: None,
             implicit: false,
+        })
+        .await;
+    }
+
+    /// From now on the topic takes no message from outside that has not the schema of a subject.
+    async fn enforce(&self, name: &str) {
+        let subject = SubjectName::parse("letters").expect("well formed");
+        self.propose(RegisterSchema {
+            subject: subject.clone(),
+            schema_type: SchemaType::Bytes,
+            definition: "".into(),
+            fingerprint: "sha256:bytes".into(),
+            references: [].into(),
+            description: "".into(),
+            created_by: "".into(),
+            tags: vec![],
+            by: "".into(),
+            expects: 0,
+        })
+        .await;
+        self.propose(ConfigureTopicSchema {
+            topic: topic(name),
+            subject,
+            validation_policy: ValidationPolicy::Enforce,
+            enable_payload_validation: true,
+            by: "".into(),
         })
         .await;
     }
@@ -305,6 +333,9 @@ async fn what_keeps_failing_lands_in_the_dead_letters_with_its_story() {
             policy,
         })
         .await;
+    house.enforce("/default/jobs-dlq").await;
+    let refused = house.publish("/default/jobs-dlq", "by a client").await.expect_err("no schema");
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
     let mut dead = house.consume("/default/jobs-dlq", "undertaker").await;
     let mut stream = house.consume("/default/jobs", "c").await;
     house.publish("/default/jobs", "poison").await.expect("is stored");

@@ -1,3 +1,6 @@
+//! Sequences: table tests, and a client that sends again whatever was not answered, against a log
+//! that fails and restarts.
+
 use super::*;
 use proptest::prelude::*;
 

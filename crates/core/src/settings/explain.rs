@@ -47,7 +47,7 @@ pub fn explain(
     let mut lines = topic_lines(&settings, topic);
     let mut failures = Vec::new();
     for (subscription, record) in topic.subscriptions.iter() {
-        lines.extend(window_line(subscription, record, broker));
+        lines.extend(window_lines(subscription, record, broker));
         if let Some(policy) = &record.failure_policy {
             lines.extend(policy_lines(subscription, policy, name, topic));
             failures.push((subscription.clone(), failure_sentence(policy)));
@@ -108,22 +108,29 @@ fn topic_lines(settings: &TopicSettings, topic: &Topic) -> Vec<Explained> {
     lines
 }
 
-fn window_line(
+fn window_lines(
     subscription: &SubscriptionName,
     record: &Subscription,
     broker: &BrokerDefaults,
 ) -> Vec<Explained> {
-    let (value, origin) = match record.max_unacked_messages {
-        Some(own) => (own, Origin::Override),
-        None => (broker.max_unacked_messages, Origin::BrokerDefault),
-    };
-    vec![Explained {
+    let line = |name, value: u32, origin| Explained {
         subscription: Some(subscription.clone()),
-        name: "max_unacked_messages",
+        name,
         value: value.to_string(),
         unit: "messages",
         origin,
-    }]
+    };
+    match record.max_unacked_messages {
+        Some(own) => vec![line("max_unacked_messages", own, Origin::Override)],
+        None => vec![
+            line("max_unacked_messages", broker.max_unacked_messages, Origin::BrokerDefault),
+            line(
+                "max_unacked_messages_native",
+                broker.max_unacked_messages_native,
+                Origin::BrokerDefault,
+            ),
+        ],
+    }
 }
 
 fn policy_lines(

@@ -67,6 +67,8 @@ pub struct BrokerDefaults {
     pub limits: Limits,
     /// Deliveries of one subscription that may be unsettled.
     pub max_unacked_messages: u32,
+    /// The same once a native client has consumed from it.
+    pub max_unacked_messages_native: u32,
 }
 
 /// Everything that holds for one topic partition.

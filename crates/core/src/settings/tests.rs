@@ -34,7 +34,7 @@ fn create(intent: Option<Intent>) -> Change {
 
 fn broker() -> BrokerDefaults {
     let limits = LIMITS.map(|limit| (limit, 100 + limit as u32)).into_iter().collect();
-    BrokerDefaults { limits, max_unacked_messages: 64 }
+    BrokerDefaults { limits, max_unacked_messages: 64, max_unacked_messages_native: 2_048 }
 }
 
 fn namespace(limit: Limit, value: u32) -> Change {

@@ -1,21 +1,26 @@
-//! `danube bench echo`: what a bare gRPC unary call costs on this machine.
+//! `danube bench echo`: what bare gRPC costs on this machine, by unary calls or by a stream.
 //!
 //! The server is a process of its own, as a broker is, so that both share the machine with the
 //! client in the same way. It takes the broker's messages and answers as a broker does, but keeps
 //! nothing.
 
-use super::drive::{Lane, drive};
+use super::drive::drive;
+use super::lane::Lane;
 use super::load::{Extent, Load, Pace};
+use super::outlet::Outlet;
 use super::process::Watch;
 use super::report::{Progress, Report};
+use super::stream_echo;
 use crate::channel;
 use crate::failure::Failure;
 use crate::output;
 use crate::produce::plural;
+use crate::wire::Wire;
 use danube_wire::proto::danube as proto;
 use proto::producer_service_server::{ProducerService, ProducerServiceServer};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
@@ -28,6 +33,10 @@ pub struct Arguments {
     extent: Extent,
     #[command(flatten)]
     load: Load,
+    /// A bidirectional stream of batches (100 messages, or as --batch says) with an ack for each,
+    /// instead of a call for each message
+    #[arg(long)]
+    stream: bool,
 }
 
 /// Runs it and prints the report.
@@ -35,36 +44,51 @@ pub struct Arguments {
 /// # Errors
 /// [`Exit::Refused`](crate::failure::Exit::Refused) when the server process cannot be started.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    measure(arguments.extent, &arguments.load).await?.print(arguments.load.output)
+    let Arguments { extent, load, stream } = arguments;
+    let wire = if stream { Wire::Native } else { Wire::Compatible };
+    yardstick(wire, extent, &load).await?.print(load.output)
+}
+
+/// What `wire` has to be held against.
+///
+/// # Errors
+/// As [`run`].
+pub async fn yardstick(wire: Wire, extent: Extent, load: &Load) -> Result<Report, Failure> {
+    match wire {
+        Wire::Native => stream_echo::measure(extent, load).await,
+        Wire::Compatible => measure(extent, load).await,
+    }
 }
 
 /// Starts the server, drives it, and ends it.
 ///
 /// # Errors
 /// As [`run`].
-pub async fn measure(extent: Extent, load: &Load) -> Result<Report, Failure> {
+async fn measure(extent: Extent, load: &Load) -> Result<Report, Failure> {
     let server = ServerProcess::start()?;
     let mut lanes = Vec::new();
     for index in 0..load.connections {
-        lanes.push(Lane::bare(channel::connect(&server.url).await?, load, index));
+        let channel = channel::connect(&server.url).await?;
+        lanes.push(Arc::new(Outlet::Compatible(Box::new(Lane::bare(channel, load, index)))));
     }
     let progress = Progress::new("warming up");
-    drive(&lanes, Pace::of_count(load.warm_up), &progress).await?;
+    drive(&lanes, load, Pace::of_count(load.warm_up), &progress).await?;
     progress.finish();
 
     let progress = Progress::new("echoing");
-    let watch = Watch::start(cfg!(target_os = "linux").then(|| server.child.id()))?;
-    let measured = drive(&lanes, Pace::starting_now(extent), &progress).await?;
+    let watch = Watch::start(server.process())?;
+    let measured = drive(&lanes, load, Pace::starting_now(extent), &progress).await?;
     let usage = watch.and_then(Watch::end);
     progress.finish();
     Ok(Report {
-        name: "echo",
         setting: setting(load),
         size: load.size,
+        messages: measured.latencies.count(),
         latencies: measured.latencies,
         latency_of: "call to answer",
         elapsed: measured.elapsed,
         usage,
+        ..Report::new("echo")
     })
 }
 
@@ -74,13 +98,23 @@ pub fn setting(load: &Load) -> String {
 }
 
 /// The server in a process of its own; it ends when this value does.
-struct ServerProcess {
+pub(super) struct ServerProcess {
     child: Child,
-    url: String,
+    /// Where it serves.
+    pub(super) url: String,
 }
 
 impl ServerProcess {
-    fn start() -> Result<ServerProcess, Failure> {
+    /// Its process id, where there is something to be read about it.
+    pub(super) fn process(&self) -> Option<u32> {
+        cfg!(target_os = "linux").then(|| self.child.id())
+    }
+
+    /// Starts it and waits until it serves.
+    ///
+    /// # Errors
+    /// [`Exit::Refused`](crate::failure::Exit::Refused) when it cannot be started.
+    pub(super) fn start() -> Result<ServerProcess, Failure> {
         let refuse = |error: std::io::Error| {
             Failure::refused(format!("the echo server cannot be started: {error}"))
         };
@@ -127,7 +161,13 @@ pub async fn serve() -> Result<(), Failure> {
         let _ = std::io::stdin().read_to_end(&mut rest);
     });
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let serving = Server::builder().serve_with_incoming(ProducerServiceServer::new(Echo), incoming);
+    let serving = Server::builder()
+        .initial_stream_window_size(stream_echo::STREAM_WINDOW_LEN)
+        .initial_connection_window_size(stream_echo::CONNECTION_WINDOW_LEN)
+        .max_frame_size(stream_echo::FRAME_LEN_MAX)
+        .add_service(ProducerServiceServer::new(Echo))
+        .add_service(stream_echo::service())
+        .serve_with_incoming(incoming);
     tokio::select! {
         served = serving => served.map_err(|error| {
             Failure::refused(format!("the echo server failed: {error}"))

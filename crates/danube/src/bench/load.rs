@@ -1,9 +1,14 @@
 //! The arguments that the workloads share, and how long a workload goes on.
 
+use super::process;
+use crate::channel;
 use crate::compat;
 use crate::failure::Failure;
 use crate::output::Format;
-use danube_core::TopicName;
+use crate::wire::Wire;
+use danube_core::{Intent, TopicName};
+use danube_ops::Session;
+use danube_wire::proto::control::CreateTopicRequest;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,6 +46,10 @@ pub struct Load {
         value_parser = clap::value_parser!(u32).range(1..=1_000)
     )]
     pub connections: u32,
+    /// Native wire: send batches of this many messages, waiting a little for the last of them
+    /// [default: whatever waits goes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub batch: Option<u32>,
     /// Messages sent before the clock starts
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     pub warm_up: u64,
@@ -105,28 +114,88 @@ pub struct Subject {
     /// Make the topic a non-reliable one
     #[arg(long)]
     non_reliable: bool,
-    /// The broker's process id: the report shows its CPU time and memory
+    /// Make the topic for this: realtime (in memory), event_stream (a crash loses nothing),
+    /// task_queue or audit_log (a loss of power loses nothing)
+    #[arg(long, value_name = "INTENT", conflicts_with_all = ["reliable", "non_reliable"])]
+    pub intent: Option<String>,
+    /// The broker's admin address, which --intent needs
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "DANUBE_ADMIN_ENDPOINT",
+        default_value = "http://127.0.0.1:50051"
+    )]
+    pub endpoint: String,
+    /// The protocol to speak
+    #[arg(long, value_name = "WIRE", value_enum, default_value = "native")]
+    pub wire: Wire,
+    /// The broker's process id: the report shows its CPU time and memory [default: whoever
+    /// listens at the client address on this machine]
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
 }
 
 impl Subject {
-    /// The topic, or a new name.
+    /// The topic, or a new name; made if there is an intent for it.
     ///
     /// # Errors
-    /// [`Exit::Usage`](crate::failure::Exit::Usage) for a malformed one.
-    pub fn topic(&self) -> Result<TopicName, Failure> {
-        let name = match &self.topic {
-            Some(topic) => topic.clone(),
-            None => format!("/default/bench-{}", compat::unix_ms()),
+    /// [`Exit::Usage`](crate::failure::Exit::Usage) for a malformed name or intent, and what the
+    /// broker said.
+    pub async fn make_topic(&self) -> Result<TopicName, Failure> {
+        let topic = match &self.topic {
+            Some(topic) => TopicName::parse(topic)?,
+            None => TopicName::parse(&format!("/default/{}", fresh("bench")))?,
         };
-        Ok(TopicName::parse(&name)?)
+        if self.intent.is_some() {
+            self.make(&Session::new(self.endpoint.clone()), topic.as_str()).await?;
+        }
+        Ok(topic)
+    }
+
+    /// The same broker, with a new topic for `intent`.
+    pub fn with_intent(&self, intent: &str) -> Subject {
+        Subject { topic: None, intent: Some(intent.to_owned()), ..self.clone() }
+    }
+
+    /// Makes `topic` for the intent.
+    ///
+    /// # Errors
+    /// As [`make_topic`](Self::make_topic).
+    pub async fn make(&self, session: &Session, topic: &str) -> Result<(), Failure> {
+        if let Some(intent) = &self.intent {
+            Intent::parse(intent)?;
+        }
+        let request = CreateTopicRequest {
+            name: topic.to_owned(),
+            intent: self.intent.clone(),
+            ..CreateTopicRequest::default()
+        };
+        let mut control = session.control().await?;
+        let made = channel::call(control.create_topic(request)).await;
+        made.map(|_| ())
+            .map_err(|status| channel::failure(&format!("topic `{topic}` cannot be made"), &status))
     }
 
     /// Whether the topic is to be a reliable one.
     pub fn is_reliable(&self) -> bool {
-        !self.non_reliable
+        let intent = self.intent.as_deref().and_then(|intent| Intent::parse(intent).ok());
+        match intent {
+            // The only one that keeps nothing.
+            Some(intent) => intent != Intent::Realtime,
+            None => !self.non_reliable,
+        }
     }
+
+    /// The broker's process, given or found.
+    pub fn process(&self) -> Option<u32> {
+        self.pid.or_else(|| process::listening_at(&self.service_addr))
+    }
+}
+
+/// A name that nothing has yet.
+pub fn fresh(what: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{what}-{}-{}", compat::unix_ms(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Deals out the messages of a run until it is over. Shared by all connections.
@@ -143,14 +212,22 @@ impl Pace {
         Pace { count, end: None, taken: AtomicU64::new(0) }
     }
 
+    /// A run of this length, which starts now.
+    pub fn for_time(length: Duration) -> Pace {
+        Pace { end: Some(Instant::now() + length), ..Pace::of_count(u64::MAX) }
+    }
+
+    /// A part of `whole`: up to `count` of the messages that are left of it.
+    pub fn part_of(whole: &Pace, count: u64) -> Pace {
+        let taken = (0..count).take_while(|_| whole.take().is_some()).count();
+        Pace::of_count(taken as u64)
+    }
+
     /// A run as the flags say, which starts now.
     pub fn starting_now(extent: Extent) -> Pace {
         match extent.count {
             Some(count) => Pace::of_count(count),
-            None => {
-                let length = extent.seconds.map_or(RUN_DEFAULT, Duration::from_secs);
-                Pace { end: Some(Instant::now() + length), ..Pace::of_count(u64::MAX) }
-            }
+            None => Pace::for_time(extent.seconds.map_or(RUN_DEFAULT, Duration::from_secs)),
         }
     }
 
@@ -174,6 +251,7 @@ mod tests {
             size: 8,
             in_flight,
             connections,
+            batch: None,
             warm_up: 0,
             output: Format::Text,
         };

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Milliseconds per unit of the CPU times in `/proc`: they are counted in hundredths of a second
 /// on every Linux (`USER_HZ`, see proc(5)).
@@ -71,6 +72,42 @@ impl Watch {
     }
 }
 
+/// The process on this machine that listens at `url`, if that is a loopback address and its owner
+/// may be looked at.
+pub fn listening_at(url: &str) -> Option<u32> {
+    let authority = url.rsplit("://").next()?.trim_end_matches('/');
+    let (host, port) = authority.rsplit_once(':')?;
+    let address: IpAddr = match host {
+        "localhost" => Ipv4Addr::LOCALHOST.into(),
+        host => host.trim_matches(['[', ']']).parse().ok()?,
+    };
+    if !address.is_loopback() {
+        return None;
+    }
+    let port: u16 = port.parse().ok()?;
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let inode = tables.iter().flatten().find_map(|table| listener(table, port))?;
+    let socket = format!("socket:[{inode}]");
+    std::fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let files = std::fs::read_dir(process.path().join("fd")).ok()?;
+        let mut links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+        links.any(|link| link.as_os_str() == socket.as_str()).then_some(pid)
+    })
+}
+
+/// The inode of the socket that listens on `port`, from one of the tables of proc(5).
+fn listener(table: &str, port: u16) -> Option<&str> {
+    const LISTENING: &str = "0A";
+    let port = format!(":{port:04X}");
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let is_port = fields.next()?.ends_with(&port);
+        let is_listening = fields.nth(1)? == LISTENING;
+        (is_port && is_listening).then(|| fields.nth(5)).flatten()
+    })
+}
+
 fn look(pid: u32) -> Option<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -103,6 +140,24 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 1 0 0 0 150 25 0 0 20 0 4 0 100 0 0";
         assert_eq!(cpu_ms(stat), Some(1_750));
         assert_eq!(cpu_ms("nonsense"), None);
+    }
+
+    #[test]
+    fn a_listener_is_found_by_its_port() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 0100007F:19FA 0100007F:9999 01 00000000:00000000 00:00000000 00000000  1000        0 7 1\n   \
+                     1: 0100007F:19FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1\n";
+        assert_eq!(listener(table, 6650), Some("4711"));
+        assert_eq!(listener(table, 6651), None);
+    }
+
+    #[test]
+    fn this_process_is_found_by_where_it_listens() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", socket.local_addr().expect("bound"));
+        let found = cfg!(target_os = "linux").then(std::process::id);
+        assert_eq!(listening_at(&url), found);
+        assert_eq!(listening_at("http://192.0.2.1:6650"), None);
     }
 
     #[test]

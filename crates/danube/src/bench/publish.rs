@@ -1,13 +1,19 @@
 //! `danube bench publish`: from the call to the acknowledgement.
 
-use super::drive::{drive, lanes};
+use super::drive::drive;
 use super::echo;
 use super::load::{Extent, Load, Pace, Subject};
+use super::outlet::outlets;
 use super::process::Watch;
 use super::report::{Progress, Report};
+use super::schema;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use serde_json::json;
+use std::sync::Arc;
+
+/// How long one turn of one topic takes with `--compare-schema`, when nobody says.
+const SCHEMA_ROUND_SECONDS: u64 = 2;
 
 /// Publish, and measure until the acknowledgement
 #[derive(Debug, clap::Args)]
@@ -21,6 +27,9 @@ pub struct Arguments {
     /// Measure a bare gRPC echo first, with the same load, and print the ratio
     #[arg(long)]
     compare_echo: bool,
+    /// Publish to two topics by turns, one of which enforces a schema, and print the ratio
+    #[arg(long, conflicts_with_all = ["compare_echo", "topic", "count", "pid"])]
+    compare_schema: bool,
 }
 
 /// Runs it and prints the report.
@@ -28,11 +37,15 @@ pub struct Arguments {
 /// # Errors
 /// What the broker said, or that it cannot be reached.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { subject, extent, load, compare_echo } = arguments;
+    let Arguments { subject, extent, load, compare_echo, compare_schema } = arguments;
+    if compare_schema {
+        let seconds = extent.seconds.unwrap_or(SCHEMA_ROUND_SECONDS);
+        return schema::run(&subject, seconds, &load).await;
+    }
     if !compare_echo {
         return measure(&subject, extent, &load).await?.print(load.output);
     }
-    let echo = echo::measure(extent, &load).await?;
+    let echo = echo::yardstick(subject.wire, extent, &load).await?;
     let publish = measure(&subject, extent, &load).await?;
     let ratio = publish.rate() / echo.rate();
     match load.output {
@@ -48,26 +61,31 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
 }
 
-async fn measure(subject: &Subject, extent: Extent, load: &Load) -> Result<Report, Failure> {
-    let topic = subject.topic()?;
-    let reliable = subject.is_reliable();
-    let lanes = lanes(&subject.service_addr, topic.as_str(), reliable, load).await?;
+/// Measures, after a warm-up.
+///
+/// # Errors
+/// As [`run`].
+pub async fn measure(subject: &Subject, extent: Extent, load: &Load) -> Result<Report, Failure> {
+    let topic = subject.make_topic().await?;
+    let outlets = outlets(subject, topic.as_str(), load).await?;
+    let outlets: Vec<_> = outlets.into_iter().map(Arc::new).collect();
     let progress = Progress::new("warming up");
-    drive(&lanes, Pace::of_count(load.warm_up), &progress).await?;
+    drive(&outlets, load, Pace::of_count(load.warm_up), &progress).await?;
     progress.finish();
 
     let progress = Progress::new("publishing");
-    let watch = Watch::start(subject.pid)?;
-    let measured = drive(&lanes, Pace::starting_now(extent), &progress).await?;
+    let watch = Watch::start(subject.process())?;
+    let measured = drive(&outlets, load, Pace::starting_now(extent), &progress).await?;
     let usage = watch.and_then(Watch::end);
     progress.finish();
     Ok(Report {
-        name: "publish",
         setting: format!("{}, to {topic}", echo::setting(load)),
         size: load.size,
+        messages: measured.latencies.count(),
         latencies: measured.latencies,
         latency_of: "call to acknowledgement",
         elapsed: measured.elapsed,
         usage,
+        ..Report::new("publish")
     })
 }

@@ -30,6 +30,12 @@ impl Latencies {
         self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
+    /// Takes the same time for `count` messages.
+    pub fn record_many(&mut self, time: Duration, count: u64) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).clamp(1, LATENCY_MAX_US);
+        self.0.record_n(us, count).expect("within the bounds");
+    }
+
     /// Takes all times of another.
     pub fn add(&mut self, other: &Latencies) {
         self.0.add(&other.0).expect("the same bounds");
@@ -46,6 +52,14 @@ impl Latencies {
 pub struct Report {
     /// What was done, such as `publish`.
     pub name: &'static str,
+    /// How many messages were measured.
+    pub messages: u64,
+    /// Messages that never came, where somebody counts.
+    pub lost: Option<u64>,
+    /// Messages that came twice, where somebody counts.
+    pub duplicates: Option<u64>,
+    /// How long it took to prepare, where that is of interest.
+    pub setup: Option<Duration>,
     /// With what: topic, connections, in flight; in words.
     pub setting: String,
     /// Size of a payload, in bytes.
@@ -61,12 +75,41 @@ pub struct Report {
 }
 
 impl Report {
-    /// Messages per second.
-    pub fn rate(&self) -> f64 {
-        self.latencies.count() as f64 / self.elapsed.as_secs_f64()
+    /// One of nothing yet.
+    pub fn new(name: &'static str) -> Report {
+        Report {
+            name,
+            messages: 0,
+            lost: None,
+            duplicates: None,
+            setup: None,
+            setting: String::new(),
+            size: 0,
+            latencies: Latencies::new(),
+            latency_of: "",
+            elapsed: Duration::ZERO,
+            usage: None,
+        }
     }
 
-    fn megabytes_per_second(&self) -> f64 {
+    /// Messages per second.
+    pub fn rate(&self) -> f64 {
+        self.messages as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// CPU time of the server per message, in microseconds.
+    pub fn cpu_us_per_message(&self) -> Option<f64> {
+        let usage = self.usage.as_ref()?;
+        Some(usage.cpu_ms as f64 * 1e3 / self.messages as f64)
+    }
+
+    /// A percentile of the times, in milliseconds.
+    pub fn percentile_ms(&self, percentile: f64) -> f64 {
+        self.latencies.0.value_at_percentile(percentile) as f64 / 1e3
+    }
+
+    /// Payload bytes per second, in millions.
+    pub fn megabytes_per_second(&self) -> f64 {
         self.rate() * self.size as f64 / 1e6
     }
 
@@ -77,7 +120,7 @@ impl Report {
             "{}: {} messages of {} bytes in {:.2} s, {}\n  throughput  {:.0} msg/s  {:.1} MB/s\n  \
              latency     ",
             self.name,
-            self.latencies.count(),
+            self.messages,
             self.size,
             self.elapsed.as_secs_f64(),
             self.setting,
@@ -88,8 +131,15 @@ impl Report {
             text += &format!("{name} {}  ", time(histogram.value_at_percentile(percentile)));
         }
         text += &format!("max {}  ({})", time(histogram.max()), self.latency_of);
-        if let Some(usage) = &self.usage {
-            text += &format!("\n  server      {}", usage.text());
+        if let (Some(usage), Some(us)) = (&self.usage, self.cpu_us_per_message()) {
+            text += &format!("\n  server      {}  {us:.2} µs CPU/msg", usage.text());
+        }
+        if let Some(setup) = self.setup {
+            text += &format!("\n  prepared    in {:.2} s", setup.as_secs_f64());
+        }
+        if let Some(lost) = self.lost {
+            let duplicates = self.duplicates.unwrap_or_default();
+            text += &format!("\n  delivered   {lost} lost  {duplicates} twice");
         }
         text
     }
@@ -104,7 +154,11 @@ impl Report {
         json!({
             "name": self.name,
             "setting": self.setting,
-            "messages": self.latencies.count(),
+            "messages": self.messages,
+            "lost": self.lost,
+            "duplicates": self.duplicates,
+            "setup_seconds": self.setup.map(|setup| setup.as_secs_f64()),
+            "server_cpu_us_per_message": self.cpu_us_per_message(),
             "size_bytes": self.size,
             "seconds": self.elapsed.as_secs_f64(),
             "messages_per_second": self.rate(),
@@ -153,10 +207,20 @@ impl Progress {
         Progress(Some(bar))
     }
 
+    /// Nothing is seen.
+    pub fn none() -> Progress {
+        Progress(None)
+    }
+
     /// One message more.
     pub fn one_more(&self) {
+        self.more(1);
+    }
+
+    /// So many messages more.
+    pub fn more(&self, count: u64) {
         if let Some(bar) = &self.0 {
-            bar.inc(1);
+            bar.inc(count);
         }
     }
 
@@ -181,19 +245,24 @@ mod tests {
         }
         latencies.record(Duration::from_secs(3600));
         let report = Report {
-            name: "publish",
+            messages: 1_001,
+            lost: Some(2),
+            setup: Some(Duration::from_millis(1_500)),
             setting: "128 in flight on 1 connection".into(),
             size: 1_000,
             latencies,
             latency_of: "call to answer",
             elapsed: Duration::from_secs(2),
             usage: Some(Usage { cpu_ms: 1_230, resident_kib: 20_480, peak_kib: 40_960 }),
+            ..Report::new("publish")
         };
         expect![[r#"
             publish: 1001 messages of 1000 bytes in 2.00 s, 128 in flight on 1 connection
               throughput  500 msg/s  0.5 MB/s
               latency     p50 501 µs  p90 901 µs  p99 991 µs  p99.9 1.00 ms  max 60.03 s  (call to answer)
-              server      1.23 s CPU  20.0 MiB resident  40.0 MiB peak"#]].assert_eq(&report.text());
-        expect![[r#"{"latency_of":"call to answer","latency_us":{"max":60030975,"p50":501,"p90":901,"p99":991,"p99.9":1000},"megabytes_per_second":0.5005,"messages":1001,"messages_per_second":500.5,"name":"publish","seconds":2.0,"server":{"cpu_seconds":1.23,"peak_resident_kib":40960,"resident_kib":20480},"setting":"128 in flight on 1 connection","size_bytes":1000}"#]].assert_eq(&report.document().to_string());
+              server      1.23 s CPU  20.0 MiB resident  40.0 MiB peak  1228.77 µs CPU/msg
+              prepared    in 1.50 s
+              delivered   2 lost  0 twice"#]].assert_eq(&report.text());
+        expect![[r#"{"duplicates":null,"latency_of":"call to answer","latency_us":{"max":60030975,"p50":501,"p90":901,"p99":991,"p99.9":1000},"lost":2,"megabytes_per_second":0.5005,"messages":1001,"messages_per_second":500.5,"name":"publish","seconds":2.0,"server":{"cpu_seconds":1.23,"peak_resident_kib":40960,"resident_kib":20480},"server_cpu_us_per_message":1228.7712287712288,"setting":"128 in flight on 1 connection","setup_seconds":1.5,"size_bytes":1000}"#]].assert_eq(&report.document().to_string());
     }
 }

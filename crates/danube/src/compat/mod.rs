@@ -11,7 +11,7 @@ mod producer;
 mod route;
 
 pub use consumer::{Consumer, ConsumerSpec, Received, SubscriptionType};
-pub use producer::{Message, Producer, ProducerSpec, unix_ms};
+pub use producer::{Message, Producer, ProducerSpec, SchemaTag, unix_ms};
 pub use route::Cluster;
 
 use crate::channel;

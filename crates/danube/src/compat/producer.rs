@@ -11,6 +11,7 @@ use bytes::Bytes;
 use danube_core::ids::{FNV_OFFSET_BASIS, fnv1a_64};
 use danube_wire::proto::danube as proto;
 use proto::producer_service_client::ProducerServiceClient;
+use proto::schema_reference::VersionRef;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tonic::Status;
@@ -26,6 +27,19 @@ pub struct ProducerSpec {
     pub partitions: Option<u32>,
     /// Whether a topic made by this producer is `Reliable`.
     pub reliable: bool,
+    /// The schema that its messages follow.
+    pub schema: Option<SchemaTag>,
+}
+
+/// A registered version of a schema, as messages carry it.
+#[derive(Debug, Clone)]
+pub struct SchemaTag {
+    /// Its subject.
+    pub subject: String,
+    /// The subject's id.
+    pub schema_id: u64,
+    /// The version.
+    pub version: u32,
 }
 
 /// A message to be published.
@@ -65,7 +79,7 @@ impl Producer {
         let targets = targets(cluster, &spec).await.map_err(|s| channel::failure(&doing, &s))?;
         let mut partitions = Vec::with_capacity(targets.len());
         for (topic, name) in targets {
-            let attach = || PartitionProducer::attach(cluster, &topic, &name, spec.reliable);
+            let attach = || PartitionProducer::attach(cluster, &topic, &name, &spec);
             let attached = persist(attach).await;
             partitions.push(attached.map_err(|status| channel::failure(&doing, &status))?);
         }
@@ -126,7 +140,7 @@ struct PartitionProducer {
     cluster: Cluster,
     topic: String,
     name: String,
-    reliable: bool,
+    spec: ProducerSpec,
     route: Route,
     producer_id: u64,
     requests: u64,
@@ -137,10 +151,10 @@ impl PartitionProducer {
         cluster: &Cluster,
         topic: &str,
         name: &str,
-        reliable: bool,
+        spec: &ProducerSpec,
     ) -> Result<PartitionProducer, Status> {
         let route = cluster.route(topic).await?;
-        let strategy = match reliable {
+        let strategy = match spec.reliable {
             true => proto::DispatchStrategy::Reliable,
             false => proto::DispatchStrategy::NonReliable,
         };
@@ -148,7 +162,10 @@ impl PartitionProducer {
             request_id: 0,
             producer_name: name.to_owned(),
             topic_name: topic.to_owned(),
-            schema_ref: None,
+            schema_ref: spec.schema.as_ref().map(|schema| proto::SchemaReference {
+                subject: schema.subject.clone(),
+                version_ref: Some(VersionRef::PinnedVersion(schema.version)),
+            }),
             producer_access_mode: proto::ProducerAccessMode::Shared.into(),
             dispatch_strategy: strategy.into(),
         };
@@ -158,7 +175,7 @@ impl PartitionProducer {
             cluster: cluster.clone(),
             topic: topic.to_owned(),
             name: name.to_owned(),
-            reliable,
+            spec: spec.clone(),
             route,
             producer_id: answer.producer_id,
             requests: 0,
@@ -184,7 +201,7 @@ impl PartitionProducer {
     /// Looks the topic up again and attaches there. Only a refusal for good is an error; while
     /// nobody answers, the next send finds out again.
     async fn reattach(&mut self) -> Result<(), Status> {
-        match Self::attach(&self.cluster, &self.topic, &self.name, self.reliable).await {
+        match Self::attach(&self.cluster, &self.topic, &self.name, &self.spec).await {
             Ok(fresh) => *self = PartitionProducer { requests: self.requests, ..fresh },
             Err(status) if channel::is_retryable(&status) => {}
             Err(status) => return Err(status),
@@ -207,6 +224,8 @@ impl PartitionProducer {
             producer_name: self.name.clone(),
             attributes: message.attributes.clone(),
             routing_key: message.key.clone(),
+            schema_id: self.spec.schema.as_ref().map(|schema| schema.schema_id),
+            schema_version: self.spec.schema.as_ref().map(|schema| schema.version),
             ..proto::StreamMessage::default()
         };
         let mut client = ProducerServiceClient::new(self.route.channel.clone());

@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Every key; a test holds it against [`Layer`].
-const KEYS: [(&str, Kind); 21] = [
+const KEYS: [(&str, Kind); 23] = [
     ("mode", Kind::Text),
     ("data_dir", Kind::Text),
     ("wal_dir", Kind::Text),
@@ -40,7 +40,9 @@ const KEYS: [(&str, Kind); 21] = [
     ("bootstrap_namespaces", Kind::List),
     ("log_format", Kind::Text),
     ("dispatch.max_unacked_messages", Kind::Number),
+    ("storage.flush_interval_ms", Kind::Number),
     ("storage.flush_max_batch_bytes", Kind::Number),
+    ("storage.sync_interval_ms", Kind::Number),
     ("storage.journal_file_bytes", Kind::Number),
     ("storage.cache_bytes", Kind::Number),
     ("policies.max_message_size", Kind::Number),

@@ -74,8 +74,12 @@ section! {
 section! {
     /// Section `storage`.
     StorageLayer {
+        /// Longest time that writes wait for others to share a sync with, in milliseconds.
+        flush_interval_ms: u64,
         /// Largest group written at once, in bytes.
         flush_max_batch_bytes: u64,
+        /// Longest time that what was acknowledged without a sync stays so, in milliseconds.
+        sync_interval_ms: u64,
         /// Size of one journal file, in bytes.
         journal_file_bytes: u64,
         /// Memory for recent messages of all topics, in bytes.
@@ -141,7 +145,9 @@ impl Source {
                 max_unacked_messages: Some(options.dispatch.max_unacked_messages),
             },
             storage: StorageLayer {
+                flush_interval_ms: Some(storage.flush_interval_ms),
                 flush_max_batch_bytes: Some(storage.flush_max_batch_bytes),
+                sync_interval_ms: Some(storage.sync_interval_ms),
                 journal_file_bytes: Some(storage.journal_file_bytes),
                 cache_bytes: Some(storage.cache_bytes),
             },

@@ -11,6 +11,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// Largest window of a consumer.
 const MAX_UNACKED_MESSAGES_MAX: u32 = 10_000;
 
+/// Longest that a write may be made to wait for others, in milliseconds.
+const FLUSH_INTERVAL_MS_MAX: u64 = 10_000;
+
 /// Checks every value.
 ///
 /// # Errors
@@ -39,6 +42,9 @@ pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, LogFormat), Failure>
         })?;
     }
     let storage = StorageOptions {
+        flush_interval_ms: check
+            .interval("storage.flush_interval_ms", given(layer.storage.flush_interval_ms))?,
+        sync_interval_ms: given(layer.storage.sync_interval_ms),
         flush_max_batch_bytes: check.positive(
             "storage.flush_max_batch_bytes",
             given(layer.storage.flush_max_batch_bytes),
@@ -163,6 +169,13 @@ impl Check<'_> {
         match value {
             0 => Err(self.refuse(key, value, "must be at least 1")),
             _ => Ok(value),
+        }
+    }
+
+    fn interval(&self, key: &str, value: u64) -> Result<u64, Failure> {
+        match value {
+            0..=FLUSH_INTERVAL_MS_MAX => Ok(value),
+            _ => Err(self.refuse(key, value, &format!("must be at most {FLUSH_INTERVAL_MS_MAX}"))),
         }
     }
 

@@ -132,7 +132,7 @@ fn a_file_that_is_wrong_says_where() {
     in_file(
         "storage:\n  cache_bytes: 1\n  cach_bytes: 1\n",
         expect![[r#"
-        config file `FILE`: storage: unknown field `cach_bytes`, expected one of `flush_max_batch_bytes`, `journal_file_bytes`, `cache_bytes` at line 3 column 3
+        config file `FILE`: storage: unknown field `cach_bytes`, expected one of `flush_interval_ms`, `flush_max_batch_bytes`, `sync_interval_ms`, `journal_file_bytes`, `cache_bytes` at line 3 column 3
         help: mend or remove the key; a key of a section stands indented under its name"#]],
     );
     in_file(
@@ -190,7 +190,7 @@ fn a_variable_that_is_wrong_is_named() {
         "1",
         expect![[r#"
             environment variable DANUBE_STORAGE__CACH_BYTES names no key of section `storage`
-            help: unset it, or use one of DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]],
+            help: unset it, or use one of DANUBE_STORAGE__FLUSH_INTERVAL_MS, DANUBE_STORAGE__FLUSH_MAX_BATCH_BYTES, DANUBE_STORAGE__SYNC_INTERVAL_MS, DANUBE_STORAGE__JOURNAL_FILE_BYTES, DANUBE_STORAGE__CACHE_BYTES"#]],
     );
     refused(
         "DANUBE_DISPATCH__MAX_UNACKED_MESSAGES",

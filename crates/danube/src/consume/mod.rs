@@ -4,13 +4,17 @@
 //! saw comes again.
 
 mod print;
+mod source;
 
-use crate::compat::{Cluster, Consumer, ConsumerSpec, Received, SubscriptionType};
+use crate::compat::{Cluster, SubscriptionType};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::produce::plural;
+use crate::schema::Decoder;
 use crate::signals::Signals;
+use crate::wire::Wire;
 use danube_core::{SubscriptionName, TopicName};
+use source::{Received, Source};
 use std::time::Duration;
 
 /// Receive messages of a topic and print them
@@ -52,6 +56,12 @@ pub struct Arguments {
     /// Do not acknowledge: all messages stay with the subscription
     #[arg(long)]
     no_ack: bool,
+    /// Print payloads as they are, also those that an Avro or Protobuf schema decodes
+    #[arg(long)]
+    no_decode: bool,
+    /// The protocol to speak
+    #[arg(long, value_name = "WIRE", value_enum, default_value = "native")]
+    wire: Wire,
 }
 
 /// Receives until told to stop.
@@ -65,18 +75,15 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     if !arguments.key_filter.is_empty() && arguments.sub_type != SubscriptionType::KeyShared {
         return Err(Failure::usage("--key-filter needs --sub-type key-shared"));
     }
-    let cluster = Cluster::connect(&arguments.service_addr).await?;
-    let spec = ConsumerSpec {
-        name: arguments.consumer.clone(),
-        topic: topic.to_string(),
-        subscription: subscription.to_string(),
-        kind: arguments.sub_type,
-        key_filters: arguments.key_filter.clone(),
-    };
-    let consumer = Consumer::subscribe(&cluster, spec).await?;
+    let mut source = Source::subscribe(&arguments, &topic, &subscription).await?;
     // From here on nothing is missed; README's tour waits for this line before it produces.
     eprintln!("subscribed to {topic} as `{subscription}`, waiting for messages");
-    let received = receive(consumer, &arguments).await?;
+    let cluster = Cluster::connect(&arguments.service_addr).await?;
+    let decoder = (!arguments.no_decode).then(|| Decoder::new(&cluster));
+    let received = receive(&mut source, decoder, &arguments).await;
+    // Whatever ended it, what was printed is acknowledged, and the rest goes back.
+    source.close().await;
+    let received = received?;
     eprintln!("received {} of {topic}", plural(received, "message"));
     Ok(())
 }
@@ -88,12 +95,16 @@ enum Next {
     Interrupted,
 }
 
-async fn receive(mut consumer: Consumer, arguments: &Arguments) -> Result<u64, Failure> {
+async fn receive(
+    source: &mut Source,
+    mut decoder: Option<Decoder>,
+    arguments: &Arguments,
+) -> Result<u64, Failure> {
     let mut signals = Signals::listen()?;
     let silence_max = arguments.timeout.map(Duration::from_secs);
     let mut received = 0;
     while arguments.count.is_none_or(|count| received < count) {
-        let message = match next(&mut consumer, &mut signals, silence_max).await? {
+        let message = match next(source, &mut signals, silence_max).await? {
             Next::Message(message) => message,
             Next::Interrupted => break,
             Next::Silence => {
@@ -101,23 +112,25 @@ async fn receive(mut consumer: Consumer, arguments: &Arguments) -> Result<u64, F
                 break;
             }
         };
+        let printed = message.printed();
+        let decoded = match &mut decoder {
+            Some(decoder) => decoder.decode(printed.schema, &printed.payload).await,
+            None => None,
+        };
         output::line(match arguments.output {
-            Format::Text => print::text(&message.message),
-            Format::Json => print::json(&message.message).to_string(),
+            Format::Text => print::text(&printed, decoded.as_ref()),
+            Format::Json => print::json(&printed, decoded.as_ref()).to_string(),
         })?;
         received += 1;
-        if !arguments.no_ack
-            && let Err(status) = consumer.ack(&message).await
-        {
-            // It comes again, once the broker is back; that is what at least once means.
-            eprintln!("warning: a message was not acknowledged: {}", status.message());
+        if !arguments.no_ack {
+            source.ack(&message).await;
         }
     }
     Ok(received)
 }
 
 async fn next(
-    consumer: &mut Consumer,
+    source: &mut Source,
     signals: &mut Signals,
     silence_max: Option<Duration>,
 ) -> Result<Next, Failure> {
@@ -131,7 +144,7 @@ async fn next(
         // A message that is there already counts, also when the time is just over.
         biased;
         _ = signals.next() => Ok(Next::Interrupted),
-        message = consumer.next() => message.map(|message| Next::Message(Box::new(message))),
+        message = source.next() => message.map(|message| Next::Message(Box::new(message))),
         () = silence => Ok(Next::Silence),
     }
 }

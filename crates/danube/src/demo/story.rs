@@ -94,6 +94,7 @@ async fn publish(stage: &Stage, cluster: &Cluster) -> Result<(), Failure> {
         topic: TOPIC.to_owned(),
         partitions: None,
         reliable: true,
+        schema: None,
     };
     let mut producer = Producer::create(cluster, spec).await?;
     for file in FILES {

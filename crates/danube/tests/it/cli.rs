@@ -85,22 +85,77 @@ fn help_of_produce() {
             Usage: danube produce [OPTIONS] <--message <TEXT>|--file <FILE>>
 
             Options:
-              -s, --service-addr <URL>        The broker's client address [env: DANUBE_SERVICE_ADDR=] [default:
-                                              http://127.0.0.1:6650]
-              -n, --producer-name <NAME>      The producer's name; the same name again is the same producer
-                                              [default: test_producer]
-              -t, --topic <TOPIC>             The topic, made if it does not exist [default:
-                                              /default/test_topic]
-              -m, --message <TEXT>            The text to publish
-              -f, --file <FILE>               The file to publish, as it is
-              -a, --attributes <KEY:VALUE,…>  Attributes, such as `source:app-1,priority:high`
-                  --key <KEY>                 The routing key: messages of one key stay together and in order
-              -p, --partitions <N>            How many partitions to publish to [default: those of the topic]
-              -c, --count <N>                 How often to publish it [default: 1]
-              -i, --interval <MS>             Pause between two messages, in milliseconds [default: 500]
-                  --reliable                  Make the topic a reliable one if it does not exist: messages
-                                              survive a crash
-              -h, --help                      Print help"#]],
+              -s, --service-addr <URL>
+                      The broker's client address
+
+                      [env: DANUBE_SERVICE_ADDR=]
+                      [default: http://127.0.0.1:6650]
+
+              -n, --producer-name <NAME>
+                      The producer's name; the same name again is the same producer
+
+                      [default: test_producer]
+
+              -t, --topic <TOPIC>
+                      The topic, made if it does not exist
+
+                      [default: /default/test_topic]
+
+              -m, --message <TEXT>
+                      The text to publish; JSON where an Avro or Protobuf schema encodes it
+
+              -f, --file <FILE>
+                      The file to publish, as it is; where a schema encodes, each line of it is a message in
+                      JSON
+
+                  --schema-subject <SUBJECT>
+                      The schema subject that messages follow; JSON is encoded by an Avro or Protobuf schema
+
+                  --schema-version <N>
+                      Follow this version [default: the latest]
+
+                  --schema-min-version <N>
+                      Follow the latest version, which must be at least this one
+
+                  --schema-file <FILE>
+                      Register this definition first, and follow it
+
+                  --schema-type <TYPE>
+                      The type of that definition: avro, json_schema, protobuf, string, number or bytes
+
+              -a, --attributes <KEY:VALUE,…>
+                      Attributes, such as `source:app-1,priority:high`
+
+                  --key <KEY>
+                      The routing key: messages of one key stay together and in order
+
+              -p, --partitions <N>
+                      How many partitions to publish to [default: those of the topic]
+
+              -c, --count <N>
+                      How often to publish it
+
+                      [default: 1]
+
+              -i, --interval <MS>
+                      Pause between two messages, in milliseconds
+
+                      [default: 500]
+
+                  --reliable
+                      Make the topic a reliable one if it does not exist: messages survive a crash
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
+
+              -h, --help
+                      Print help (see a summary with '-h')"#]],
     );
 }
 
@@ -164,6 +219,18 @@ fn help_of_consume() {
 
                   --no-ack
                       Do not acknowledge: all messages stay with the subscription
+
+                  --no-decode
+                      Print payloads as they are, also those that an Avro or Protobuf schema decodes
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
 
               -h, --help
                       Print help (see a summary with '-h')"#]],
@@ -438,6 +505,10 @@ fn help_of_bench() {
               publish  Publish, and measure until the acknowledgement
               consume  Fill a subscription, then measure how fast it is received and acknowledged
               e2e      Publish and receive at the same time, and measure from one end to the other
+              fanout   Publish once, receive many times, and measure deliveries
+              queue    Publish and work at the same time, each message to one of several workers
+              topics   Publish one message to each of many topics, again and again
+              suite    Run all workloads and print a table of them
               echo     Measure a bare gRPC echo with the same messages, for comparison
               log      Measure the log engine without a network, against the disk's own limits
               help     Print this message or the help of the given subcommand(s)
@@ -468,8 +539,28 @@ fn help_of_bench() {
                   --non-reliable
                       Make the topic a non-reliable one
 
+                  --intent <INTENT>
+                      Make the topic for this: realtime (in memory), event_stream (a crash loses nothing),
+                      task_queue or audit_log (a loss of power loses nothing)
+
+                  --endpoint <URL>
+                      The broker's admin address, which --intent needs
+
+                      [env: DANUBE_ADMIN_ENDPOINT=]
+                      [default: http://127.0.0.1:50051]
+
+                  --wire <WIRE>
+                      The protocol to speak
+
+                      Possible values:
+                      - native:     Streams of batches, `danube.stream.v1`
+                      - compatible: One call per message, as the published clients do it
+
+                      [default: native]
+
                   --pid <PID>
-                      The broker's process id: the report shows its CPU time and memory
+                      The broker's process id: the report shows its CPU time and memory [default: whoever
+                      listens at the client address on this machine]
 
                   --count <N>
                       How many messages
@@ -492,6 +583,10 @@ fn help_of_bench() {
 
                       [default: 1]
 
+                  --batch <N>
+                      Native wire: send batches of this many messages, waiting a little for the last of them
+                      [default: whatever waits goes]
+
                   --warm-up <N>
                       Messages sent before the clock starts
 
@@ -508,6 +603,9 @@ fn help_of_bench() {
 
                   --compare-echo
                       Measure a bare gRPC echo first, with the same load, and print the ratio
+
+                  --compare-schema
+                      Publish to two topics by turns, one of which enforces a schema, and print the ratio
 
               -h, --help
                       Print help (see a summary with '-h')"#]],

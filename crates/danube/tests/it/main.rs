@@ -4,6 +4,7 @@
 
 mod apply;
 mod bad_input;
+mod cases;
 mod cli;
 mod comforts;
 mod config;
@@ -16,6 +17,9 @@ mod doctor;
 mod harness;
 mod limits;
 mod load;
+mod retention;
+mod schemas;
+mod sdk;
 mod stop;
 mod tools;
 mod wire;

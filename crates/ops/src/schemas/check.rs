@@ -95,7 +95,7 @@ impl Operation for Check {
         let request = CheckSchemaRequest {
             subject: subject.to_string(),
             schema_type: schema_type.to_string(),
-            schema_definition: definition.into(),
+            schema_definition: definition,
             compatibility_mode: mode.map(|mode| mode.to_string()),
             json_level: json.map(|level| level.to_string()),
             protobuf_level: protobuf.map(|level| level.to_string()),

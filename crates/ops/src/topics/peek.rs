@@ -11,6 +11,7 @@ use danube_core::{Position, SubscriptionName, WallMs};
 use danube_wire::proto::control::{PeekMessagesRequest, PeekedMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Characters of a payload and of all attributes that the table shows.
@@ -61,9 +62,9 @@ struct Message {
     schema_version: Option<u32>,
     /// Bytes of the payload.
     size: usize,
-    payload: String,
-    /// `text`, or `base64` where the payload is not UTF-8.
-    encoding: &'static str,
+    payload: Value,
+    /// `text`, or `base64` where the payload is not UTF-8; the type of the schema that decoded it.
+    encoding: String,
 }
 
 impl Operation for Peek {
@@ -95,7 +96,14 @@ impl Operation for Peek {
 
 impl From<PeekedMessage> for Message {
     fn from(wire: PeekedMessage) -> Message {
-        let (payload, encoding) = view::payload(&wire.payload);
+        let decoded = wire
+            .decoded
+            .zip(wire.schema_type)
+            .and_then(|(text, kind)| Some((serde_json::from_str(&text).ok()?, kind)));
+        let (payload, encoding) = decoded.unwrap_or_else(|| {
+            let (text, encoding) = view::payload(&wire.payload);
+            (Value::String(text), encoding.to_owned())
+        });
         Message {
             topic: wire.topic,
             offset: wire.offset,
@@ -129,8 +137,11 @@ impl Output for Messages {
                     true => "-".to_owned(),
                     false => short(&pairs.collect::<Vec<_>>().join(",")),
                 },
-                message.encoding.to_owned(),
-                short(&message.payload),
+                message.encoding.clone(),
+                match &message.payload {
+                    Value::String(text) => short(text),
+                    decoded => short(&decoded.to_string()),
+                },
             ]);
         }
         table.render()
@@ -172,6 +183,8 @@ mod tests {
             producer_name: "p".into(),
             schema_id: Some(3),
             schema_version: None,
+            decoded: (offset == 9).then(|| "{\"a\":1}".into()),
+            schema_type: Some("avro".into()),
         }
         .into()
     }
@@ -183,6 +196,7 @@ mod tests {
                 message(0, b"two\nlines"),
                 message(1, &[0xff, 0x00]),
                 message(2, "é".repeat(90).as_bytes()),
+                message(9, &[0xff]),
             ],
             cut: true,
         };
@@ -190,11 +204,12 @@ mod tests {
             TOPIC       OFFSET  PUBLISHED                 KEY   SIZE  ATTRIBUTES  ENCODING  PAYLOAD
             /default/t  0       2026-11-30T12:00:00.250Z  -     9     a=1         text      two\nlines
             /default/t  1       2026-11-30T12:00:00.250Z  k\n1  2     a=1         base64    /wA=
-            /default/t  2       2026-11-30T12:00:00.250Z  k\n1  180   a=1         text      éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé…"#]]
+            /default/t  2       2026-11-30T12:00:00.250Z  k\n1  180   a=1         text      éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé…
+            /default/t  9       2026-11-30T12:00:00.250Z  k\n1  1     a=1         avro      {"a":1}"#]]
         .assert_eq(&messages.text());
         assert_eq!(
             messages.notes(),
-            ["there is more, but the answer was full; go on with --from offset:3"]
+            ["there is more, but the answer was full; go on with --from offset:10"]
         );
         let document = serde_json::to_value(&messages).expect("plain data");
         assert_eq!(document[1]["payload"], "/wA=");

@@ -46,15 +46,10 @@ impl<'a> Walk<'a> {
     }
 
     fn datum(&mut self, of: TypeId) -> Result<(), PayloadFault> {
-        self.work_left = self.work_left.checked_sub(1).ok_or_else(|| {
-            PayloadFault::new("", "takes more work to check than the limit allows")
-        })?;
+        self.spend()?;
         match &self.schema.type_of(of).kind {
             Kind::Null => Ok(()),
-            Kind::Boolean => match self.take(1)?[0] {
-                0 | 1 => Ok(()),
-                byte => Err(PayloadFault::new("", format!("boolean is `{byte}`, not 0 or 1"))),
-            },
+            Kind::Boolean => self.boolean().map(drop),
             Kind::Int => self.int().map(drop),
             Kind::Long => self.long().map(drop),
             Kind::Float => self.take(4).map(drop),
@@ -107,13 +102,39 @@ impl<'a> Walk<'a> {
     }
 
     fn deeper(&mut self, of: TypeId) -> Result<(), PayloadFault> {
-        if self.depth_left == 0 {
-            return Err(PayloadFault::new("", "is nested deeper than the limit allows"));
-        }
-        self.depth_left -= 1;
+        self.enter()?;
         let done = self.datum(of);
-        self.depth_left += 1;
+        self.leave();
         done
+    }
+
+    /// Pays for one value.
+    pub(super) fn spend(&mut self) -> Result<(), PayloadFault> {
+        self.work_left = self.work_left.checked_sub(1).ok_or_else(|| {
+            PayloadFault::new("", "takes more work to check than the limit allows")
+        })?;
+        Ok(())
+    }
+
+    /// One level deeper, until [`Walk::leave`].
+    pub(super) fn enter(&mut self) -> Result<(), PayloadFault> {
+        self.depth_left = self
+            .depth_left
+            .checked_sub(1)
+            .ok_or_else(|| PayloadFault::new("", "is nested deeper than the limit allows"))?;
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth_left += 1;
+    }
+
+    pub(super) fn boolean(&mut self) -> Result<bool, PayloadFault> {
+        match self.take(1)?[0] {
+            0 => Ok(false),
+            1 => Ok(true),
+            byte => Err(PayloadFault::new("", format!("boolean is `{byte}`, not 0 or 1"))),
+        }
     }
 
     /// Blocks of items until an empty one. Items without bytes are paid for by the work limit.
@@ -163,7 +184,7 @@ impl<'a> Walk<'a> {
         self.take(len)
     }
 
-    fn int(&mut self) -> Result<i32, PayloadFault> {
+    pub(super) fn int(&mut self) -> Result<i32, PayloadFault> {
         let number = self.long()?;
         i32::try_from(number)
             .map_err(|_| PayloadFault::new("", format!("int `{number}` has more than 32 bits")))

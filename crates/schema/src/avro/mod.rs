@@ -2,14 +2,16 @@
 //!
 //! `parse` reads a definition into a table of types, `default` checks the defaults of fields,
 //! `resolve` decides whether one schema can read what another wrote, `datum` and `container` walk
-//! payloads. Decoding into values is left to clients: a broker only has to know that it would work.
+//! payloads: a broker only has to know that decoding would work. `encode` and `decode` are for tools.
 //!
 //! Law: a payload is walked once from front to back; nothing is allocated in proportion to a
 //! number that the payload merely claims.
 
 mod container;
 mod datum;
+mod decode;
 mod default;
+mod encode;
 mod parse;
 mod resolve;
 
@@ -114,6 +116,24 @@ impl AvroSchema {
                 .or_else(|fault| datum::validate(self, payload, limits).map_err(|_| fault));
         }
         datum::validate(self, payload, limits)
+    }
+
+    /// A JSON value as one datum.
+    pub(crate) fn encode(
+        &self,
+        value: &serde_json::Value,
+        limits: &PayloadLimits,
+    ) -> Result<Vec<u8>, PayloadFault> {
+        encode::encode(self, value, limits)
+    }
+
+    /// One datum as a JSON value.
+    pub(crate) fn decode(
+        &self,
+        payload: &[u8],
+        limits: &PayloadLimits,
+    ) -> Result<serde_json::Value, PayloadFault> {
+        decode::decode(self, payload, limits)
     }
 
     fn type_of(&self, id: TypeId) -> &Type {

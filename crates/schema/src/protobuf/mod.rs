@@ -1,11 +1,12 @@
 //! Protobuf: `.proto` definitions, wire compatibility between versions, and payloads.
 //!
 //! `parse` compiles the text from memory and keeps what the wire depends on, `compare` holds the
-//! rules, `payload` walks an encoded message. A payload is decoded as the *root* message: the one
+//! rules, `payload` walks an encoded message, `codec` turns one into JSON and back. A payload is decoded as the *root* message: the one
 //! that a comment `// danube:root=NAME` names, else the first in the file.
 //!
 //! Law: fields are known by their numbers and messages by their full names, never by position.
 
+mod codec;
 mod compare;
 mod parse;
 mod payload;
@@ -24,6 +25,8 @@ pub(crate) struct ProtobufSchema {
     enums: BTreeMap<String, Enum>,
     root: String,
     canonical: Vec<u8>,
+    /// The root message, for encoding and decoding.
+    descriptor: prost_reflect::MessageDescriptor,
 }
 
 #[derive(Default)]
@@ -92,6 +95,20 @@ impl ProtobufSchema {
         findings: &mut Findings<'_>,
     ) {
         compare::compare(self, new, level, findings);
+    }
+
+    /// A JSON value as the root message.
+    pub(crate) fn encode(&self, value: &serde_json::Value) -> Result<Vec<u8>, PayloadFault> {
+        codec::encode(self, value)
+    }
+
+    /// The root message as a JSON value.
+    pub(crate) fn decode(
+        &self,
+        payload: &[u8],
+        limits: &PayloadLimits,
+    ) -> Result<serde_json::Value, PayloadFault> {
+        codec::decode(self, payload, limits)
     }
 
     pub(crate) fn validate(

@@ -31,12 +31,7 @@ pub(super) fn parse(
     compiler.open_file(OWN_NAME).map_err(|error| syntax(&error))?;
     let mut files = compiler.file_descriptor_set().file;
 
-    let mut schema = ProtobufSchema {
-        messages: BTreeMap::new(),
-        enums: BTreeMap::new(),
-        root: String::new(),
-        canonical: Vec::new(),
-    };
+    let mut schema = Tables::default();
     for file in &files {
         let prefix = file.package().to_owned();
         let imported = file.name() != OWN_NAME;
@@ -50,9 +45,25 @@ pub(super) fn parse(
     if nodes > NODES_MAX {
         return Err(too_large("its number of fields", nodes, NODES_MAX));
     }
-    schema.root = root(&text, &files, &schema)?;
-    schema.canonical = canonical(&mut files, &schema.root);
-    Ok(schema)
+    let root = root(&text, &files, &schema)?;
+    let descriptor = compiler.descriptor_pool().get_message_by_name(&root).ok_or_else(|| {
+        SchemaError::syntax(SchemaType::Protobuf, format!("message `{root}` is not to be found"))
+    })?;
+    let canonical = canonical(&mut files, &root);
+    Ok(ProtobufSchema {
+        messages: schema.messages,
+        enums: schema.enums,
+        root,
+        canonical,
+        descriptor,
+    })
+}
+
+/// What the wire depends on, gathered from all files.
+#[derive(Default)]
+struct Tables {
+    messages: BTreeMap<String, Message>,
+    enums: BTreeMap<String, Enum>,
 }
 
 fn source(bytes: &[u8]) -> Result<String, SchemaError> {
@@ -175,11 +186,7 @@ impl FileResolver for FromMemory {
 }
 
 /// The message that a payload is: the one a comment names, else the first.
-fn root(
-    text: &str,
-    files: &[FileDescriptorProto],
-    schema: &ProtobufSchema,
-) -> Result<String, SchemaError> {
+fn root(text: &str, files: &[FileDescriptorProto], schema: &Tables) -> Result<String, SchemaError> {
     let own = files.iter().find(|file| file.name() == OWN_NAME);
     let package = own.map_or("", FileDescriptorProto::package);
     let asked = text.lines().find_map(|line| {
@@ -213,7 +220,7 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-fn add_message(schema: &mut ProtobufSchema, prefix: &str, of: &DescriptorProto, imported: bool) {
+fn add_message(schema: &mut Tables, prefix: &str, of: &DescriptorProto, imported: bool) {
     let full = join(prefix, of.name());
     let mut message = Message {
         is_map_entry: of.options.as_ref().is_some_and(|options| options.map_entry()),
@@ -254,7 +261,7 @@ fn field_of(field: &FieldDescriptorProto, of: &DescriptorProto) -> Field {
     }
 }
 
-fn add_enum(schema: &mut ProtobufSchema, prefix: &str, of: &EnumDescriptorProto, imported: bool) {
+fn add_enum(schema: &mut Tables, prefix: &str, of: &EnumDescriptorProto, imported: bool) {
     let mut values: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
     for value in &of.value {
         values.entry(value.number()).or_default().insert(value.name().to_owned());

@@ -2,6 +2,8 @@
 //! independent implementations, and hostile input.
 
 mod cases;
+mod codec;
+mod corpus;
 mod fingerprints;
 mod hostile;
 mod pairs;

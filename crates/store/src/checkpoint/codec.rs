@@ -8,8 +8,9 @@ use crate::input::Input;
 use crate::segment::SegmentRef;
 use crate::step;
 use crate::topic::Tracked;
+use danube_core::sequence::{Run, Sequences};
 use danube_core::subscription::progress::{Progress, ProgressRecord};
-use danube_core::{SubscriptionId, TopicId};
+use danube_core::{Offset, ProducerId, SubscriptionId, TopicId};
 use std::collections::BTreeMap;
 
 const HEADER_LEN: usize = 64;
@@ -72,6 +73,15 @@ fn encode_topic(out: &mut Vec<u8>, id: TopicId, point: &TopicPoint) {
         out.extend((steps.len() as u32).to_le_bytes());
         out.extend((payload.len() as u32).to_le_bytes());
         out.extend(payload);
+    }
+    out.extend((point.sequences.len() as u32).to_le_bytes());
+    for (producer, epoch, last, runs) in point.sequences.export() {
+        let runs: Vec<Run> = runs.collect();
+        let numbers = [producer.0, epoch.into(), last, runs.len() as u64];
+        out.extend(numbers.map(u64::to_le_bytes).concat());
+        for Run { first_sequence, first_offset, count } in runs {
+            out.extend([first_sequence, first_offset.0, count].map(u64::to_le_bytes).concat());
+        }
     }
 }
 
@@ -143,6 +153,17 @@ fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
         records.iter().for_each(|record| tracked.progress.apply(&record.step));
         progress.insert(subscription, tracked);
     }
+    let mut sequences = Sequences::default();
+    for _ in 0..input.u32()? {
+        let producer = ProducerId(input.u64()?);
+        let (epoch, last) = (u32::try_from(input.u64()?).ok()?, input.u64()?);
+        let mut runs = Vec::new();
+        for _ in 0..input.u64()? {
+            let (first_sequence, first_offset) = (input.u64()?, Offset(input.u64()?));
+            runs.push(Run { first_sequence, first_offset, count: input.u64()? });
+        }
+        sequences.import(producer, epoch, last, runs);
+    }
     let (tail_lost, synced_mode) = (flags & TAIL_LOST != 0, flags & SYNCED_MODE != 0);
     let point = TopicPoint {
         epoch,
@@ -153,6 +174,7 @@ fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
         synced_mode,
         segments,
         progress,
+        sequences,
         damage,
     };
     rises.then_some((id, point))

@@ -11,10 +11,12 @@ mod codec;
 use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::listing::Found;
+use crate::room::is_full;
 use crate::segment::SegmentRef;
 use crate::segment::{SEGMENT_DIR, SegmentId};
 use crate::topic::Tracked;
 use crate::topic::{Topic, TopicState};
+use danube_core::sequence::Sequences;
 use danube_core::{SubscriptionId, TopicId};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
@@ -23,7 +25,9 @@ use std::path::{Path, PathBuf};
 pub(crate) use codec::{decode, encode};
 
 /// Format version that this code writes and reads.
-pub(crate) const CHECKPOINT_VERSION: u32 = 1;
+pub(crate) const CHECKPOINT_VERSION: u32 = 2;
+/// What the room kept for checkpoints is a multiple of, in bytes.
+const RESERVE_STEP: u64 = 4 << 10;
 /// Copies of each checkpoint.
 pub(crate) const COPIES: u32 = 2;
 
@@ -62,6 +66,8 @@ pub(crate) struct TopicPoint {
     pub segments: Vec<SegmentRef>,
     /// As in [`TopicState`].
     pub progress: BTreeMap<SubscriptionId, Tracked>,
+    /// As in [`TopicState`].
+    pub sequences: Sequences,
     /// What stopped the topic: file name, byte, and what is wrong there.
     pub damage: Option<(String, u64, String)>,
 }
@@ -74,7 +80,9 @@ impl TopicPoint {
             return None;
         }
         let lives = |id: &SubscriptionId| {
-            state.subscriptions.as_ref().is_none_or(|known| known.contains_key(id))
+            let known = state.subscriptions.as_ref();
+            // The reserved numbers are the broker's own, and in no catalog.
+            id.is_reserved() || known.is_none_or(|known| known.contains_key(id))
         };
         let progress = state.progress.iter().filter(|(id, _)| lives(id));
         Some(TopicPoint {
@@ -86,6 +94,7 @@ impl TopicPoint {
             synced_mode: state.synced_mode,
             segments: state.segments.iter().copied().collect(),
             progress: progress.map(|(id, tracked)| (*id, tracked.clone())).collect(),
+            sequences: state.sequences.clone(),
             damage: state.damage.as_ref().map(|damage| {
                 let file = damage.file.file_name().unwrap_or_default();
                 let file = file.to_string_lossy().into_owned();
@@ -107,6 +116,7 @@ impl TopicPoint {
             synced_mode: self.synced_mode,
             segments: self.segments.into(),
             progress: self.progress,
+            sequences: self.sequences,
             recorded: true,
             ..TopicState::default()
         }
@@ -123,8 +133,40 @@ pub(crate) fn new_path(dir: &Path, copy: u32) -> PathBuf {
     path(dir, copy).with_added_extension("new")
 }
 
-/// Writes both copies; they are durable when this returns.
-pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+/// Path of the file that keeps room for both copies on a full disk.
+pub(crate) fn reserve_path(dir: &Path) -> PathBuf {
+    dir.join("checkpoint.reserve")
+}
+
+/// As [`store`]; where there is no room, that which is kept for it is given back first.
+pub(crate) fn store_tight(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<u64> {
+    store(disk, dir, checkpoint).or_else(|error| {
+        if !is_full(&error) {
+            return Err(error);
+        }
+        disk.remove(&reserve_path(dir))?;
+        store(disk, dir, checkpoint)
+    })
+}
+
+/// Keeps room for both copies of a checkpoint of `bytes`, if there is so much.
+pub(crate) fn keep_reserve(disk: &dyn Disk, dir: &Path, bytes: u64) {
+    let path = reserve_path(dir);
+    // Twice, and as much again as it may grow.
+    let wanted = (4 * bytes).max(1).next_multiple_of(RESERVE_STEP);
+    let len = disk.open(&path).and_then(|file| file.len()).unwrap_or(0);
+    if len >= wanted / 2 {
+        return;
+    }
+    let _ = disk.remove(&path);
+    if let Err(error) = disk.create(&path).and_then(|file| file.preallocate(wanted)) {
+        tracing::debug!(%error, "cannot keep room for a checkpoint");
+        let _ = disk.remove(&path);
+    }
+}
+
+/// Writes both copies; they are durable when this returns. Returns the bytes of one.
+pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<u64> {
     let bytes = encode(checkpoint);
     for copy in 0..COPIES {
         let path = path(dir, copy);
@@ -141,7 +183,7 @@ pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io:
         }
         disk.sync_dir(dir)?;
     }
-    Ok(())
+    Ok(bytes.len() as u64)
 }
 
 /// What [`load`] found.

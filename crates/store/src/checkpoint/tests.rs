@@ -1,8 +1,9 @@
 //! Bytes of checkpoints: pinned, whole, and never a panic.
 
 use super::*;
-use danube_core::Offset;
+use danube_core::sequence::{Origin, Sequences};
 use danube_core::subscription::progress::{Progress, Step};
+use danube_core::{Offset, ProducerId};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -21,6 +22,11 @@ fn sample() -> Checkpoint {
         first_time: 1000,
         last_time: 2000,
     };
+    let mut sequences = Sequences::default();
+    let mut origin = Origin { producer: ProducerId(77), epoch: 2, after: 0, first_sequence: 500 };
+    sequences.stored(&origin, 2, Offset(3));
+    origin.first_sequence = 502;
+    sequences.stored(&origin, 2, Offset(6));
     let busy = TopicPoint {
         epoch: 2,
         settled: 8,
@@ -29,6 +35,7 @@ fn sample() -> Checkpoint {
         tail_lost: true,
         synced_mode: false,
         segments: vec![segment],
+        sequences,
         progress: BTreeMap::from([(SubscriptionId(3), Tracked { progress, anchored: true })]),
         damage: None,
     };

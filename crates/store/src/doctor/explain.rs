@@ -4,7 +4,9 @@ use super::{FileNote, Problem};
 use crate::checkpoint::{self, COPIES};
 use crate::disk::{Disk, DiskFile, read_available};
 use crate::error::OpenError;
-use crate::header::{FILE_HEADER_LEN, FileHeader, journal_sequence, reserve_path, spare_sequence};
+use crate::header::{
+    FILE_HEADER_LEN, FileHeader, journal_new_path, journal_sequence, reserve_path, spare_sequence,
+};
 use crate::lock::LOCK_FILE;
 use crate::scan::{Scan, Seen};
 use crate::segment::{SEGMENT_DIR, SegmentId};
@@ -63,7 +65,7 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
             None => "journal file whose header is damaged".into(),
         });
     }
-    if path == reserve_path(dir) {
+    if path == reserve_path(dir) || path == crate::checkpoint::reserve_path(dir) {
         return Ok("room kept for the journal on a full disk; nothing in it counts".into());
     }
     if spare_sequence(path).is_some() {
@@ -72,7 +74,10 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
     if name.ends_with(".damaged") {
         return Ok("a journal file set aside because of damage; nobody reads it".into());
     }
-    if name.ends_with(".new") {
+    if path == journal_new_path(dir) {
+        return Ok("a journal file without a name yet; counts only if the power stayed on".into());
+    }
+    if name.ends_with(".new") || name.ends_with(".copy") {
         return Ok("a file that was never finished; what it was to hold is elsewhere".into());
     }
     if let Some(id) = SegmentId::parse(path) {

@@ -108,6 +108,8 @@ impl Hole {
                 kind: FrameKind::Messages,
                 jump: true,
                 synced_mode: true,
+                extras: false,
+                previous_extras: false,
                 unsynced: 0,
                 time: 0,
             };
@@ -221,6 +223,9 @@ impl Search<'_> {
         if let (Some(lsn), Some(end)) = (self.expected, end_lsn) {
             hole.missing = end - lsn;
             self.expected = Some(end);
+            let next = files.get(at + 1).and_then(|file| file.header);
+            let witness = next.filter(|next| next.start_lsn == end && next.previous != NO_TOPIC);
+            hole.topic = witness.filter(|_| hole.missing == 1).map(|it| TopicId(it.previous));
         }
         self.holes.push(hole);
         Ok(())

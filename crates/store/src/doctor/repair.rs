@@ -128,6 +128,7 @@ impl Surgery<'_> {
 
     fn store(&self, checkpoint: &Checkpoint) -> Result<(), OpenError> {
         checkpoint::store(self.disk, self.dir, checkpoint)
+            .map(drop)
             .map_err(|error| self.fail("write the checkpoint into", self.dir, &error))
     }
 

@@ -19,6 +19,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 const INDEX_STEP: u64 = 64 << 10;
 /// Size from which on room is reserved before anything is written, in bytes.
 const RESERVE_MIN: u64 = 64 << 10;
+/// Bytes written before they are made durable.
+const SYNC_BYTES: u64 = 1 << 20;
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 512 << 10;
 
@@ -30,6 +32,8 @@ pub(crate) struct SegmentWriter {
     file: Arc<dyn DiskFile>,
     /// Bytes of the file that are written.
     written: u64,
+    /// Bytes of those that are durable.
+    synced: u64,
     buffer: Vec<u8>,
     /// Where in `buffer` the open block begins, and what its header is to say.
     block: Option<(usize, BlockHeader)>,
@@ -66,6 +70,7 @@ impl SegmentWriter {
             path,
             file,
             written: 0,
+            synced: 0,
             buffer: id.encode_header().to_vec(),
             block: None,
             index: Vec::new(),
@@ -135,6 +140,11 @@ impl SegmentWriter {
         self.file.write_at(self.written, &mut [IoSlice::new(&self.buffer)])?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        if self.written - self.synced >= SYNC_BYTES {
+            // A little at a time, so that the journal's syncs never wait behind a lot.
+            self.file.sync_data()?;
+            self.synced = self.written;
+        }
         Ok(())
     }
 

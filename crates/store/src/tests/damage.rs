@@ -125,6 +125,78 @@ fn damage_in_a_file_that_is_not_the_last_is_no_torn_end() {
     }
 }
 
+/// A directory with the sample's journal file and an empty one behind it, as a process leaves them
+/// that has just gone on to its next file.
+fn with_a_next_file(sample: &Sample, bytes: &[u8], last_topic: u32) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("directory");
+    fs::write(dir.path().join(&sample.name), bytes).expect("writes");
+    let next = crate::header::FileHeader {
+        version: crate::header::FORMAT_VERSION,
+        sequence: 1,
+        incarnation: 1,
+        start_lsn: 10,
+        checkpoint: 0,
+        previous: last_topic,
+        previous_extras: false,
+        boot: [0; 16],
+    };
+    fs::write(dir.path().join("journal-00000000000000000001.log"), next.encode()).expect("writes");
+    dir
+}
+
+#[test]
+fn the_last_frame_of_a_file_has_a_witness_in_the_next_one() {
+    let sample = sample(3);
+    for at in [0, 9, 30, 63] {
+        let mut bytes = sample.bytes.clone();
+        bytes[sample.begins[9] + at] ^= 0x10;
+        let last_topic = 1 + 10 % 3;
+        let dir = with_a_next_file(&sample, &bytes, last_topic);
+        let store = open(dir.path());
+        let place = topic(&store, last_topic).damage().expect("is stopped").position;
+        assert_eq!(place, sample.begins[9] as u64, "byte {at}");
+        assert_eq!(store.stats().topics_damaged, 1, "byte {at}");
+        assert_eq!(store.lost_progress(), None, "it is known whose it was");
+    }
+}
+
+#[test]
+fn a_topic_that_only_lost_frames_can_have_had_is_stopped_and_lost_progress_is_told() {
+    let sample = sample(10);
+    let mut bytes = sample.bytes.clone();
+    bytes[sample.begins[3]..sample.begins[6]].fill(0);
+    let (_dir, store) = sample.open(&bytes);
+    let store = store.expect("opens");
+    let place = store.lost_progress().expect("three frames are gone");
+    assert!(place.contains(&format!("byte {} of ", sample.begins[3])), "{place}");
+    store.adopt((1..=11).map(TopicId));
+    // Record n is the one of topic 1 + n % 10; records 4 to 6 are gone.
+    let stopped: Vec<u32> = (1..=11).filter(|id| topic(&store, *id).damage().is_some()).collect();
+    let before = [2, 3, 4];
+    let lost = [5, 6, 7];
+    assert_eq!(stopped, [&before[..], &lost[..], &[11][..]].concat(), "11 may have been there too");
+    assert_eq!(texts(&topic(&store, 8)), sample.truth[&8]);
+}
+
+#[test]
+fn a_topic_first_seen_behind_a_hole_by_its_progress_is_stopped() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open(dir.path());
+    put(&topic(&store, 1), "before");
+    let begin = 64 + store.stats().bytes as usize;
+    put(&topic(&store, 2), "lost");
+    put(&topic(&store, 1), "lost too");
+    let end = 64 + store.stats().bytes as usize;
+    record(&topic(&store, 2), 1, Step::Finished { first: Offset(0), end: Offset(0) }).expect("");
+    store.close().expect("closes");
+    let file = journal_files(dir.path()).remove(0);
+    let mut bytes = fs::read(&file).expect("reads");
+    bytes[begin..end].fill(0);
+    fs::write(&file, bytes).expect("writes");
+    let store = open(dir.path());
+    assert!(topic(&store, 2).damage().is_some(), "its only message is gone");
+}
+
 #[test]
 fn damage_found_by_a_read_stops_the_topic() {
     let sample = sample(2);
@@ -151,6 +223,8 @@ fn a_newer_format_and_a_wrong_name_are_refused_by_name() {
         incarnation: 1,
         start_lsn: 0,
         checkpoint: 0,
+        previous: 0,
+        previous_extras: false,
         boot: [0; 16],
     };
     let newer = [&header.encode()[..], &sample.bytes[64..]].concat();

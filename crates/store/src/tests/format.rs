@@ -2,6 +2,9 @@
 
 use super::failing_disk::FailingDisk;
 use super::*;
+use crate::RecordBatchBuilder;
+use danube_core::ProducerId;
+use danube_core::sequence::Origin;
 use danube_core::subscription::progress::Progress;
 use expect_test::expect_file;
 use std::fmt::Write as _;
@@ -36,6 +39,17 @@ fn a_journals_bytes_are_pinned() {
     record(&log, 8, Step::Finished { first: Offset(2), end: Offset(3) }).expect("records");
     let (offset, reason) = (Offset(1), "no".to_owned());
     record(&log, 8, Step::Failed { offset, attempt: 2, blocked: true, reason }).expect("records");
+    let records = vec![Bytes::from_static(b"mine")];
+    let producer = ProducerId(77);
+    open_producer(&log, producer);
+    let origin = Origin { producer, epoch: 1, after: 0, first_sequence: 500 };
+    let mut batch = RecordBatchBuilder::default();
+    batch.push(|out| out.extend_from_slice(b"mine"));
+    log.append_batch(batch.build(), origin, WalSyncMode::OsCacheFlush, |_| {});
+    let moved =
+        ProgressRecord { subscription: SubscriptionId(9), step: Step::Moved { cursor: Offset(3) } };
+    let also = vec![(log.clone(), vec![moved])];
+    topic(&store, 7).append_with(records, also, WalSyncMode::OsCacheFlush, |_| {});
     put(&topic(&store, 6), "soon gone");
     store.forget_topic(TopicId(6));
     store.close().expect("closes");
@@ -50,11 +64,14 @@ fn the_pinned_bytes_open() {
     fs::write(dir.path().join("journal-00000000000000000000.log"), bytes).expect("writes");
     let store = open(dir.path());
     let log = store.topic(TopicId(5), Epoch(3));
-    assert_eq!(texts(&log), ["zero", "one", ""]);
+    assert_eq!(texts(&log), ["zero", "one", "", "mine"]);
+    assert_eq!(log.sequences().last(ProducerId(77)), Some((500, Offset(3))));
+    assert_eq!(texts(&topic(&store, 7)), ["mine"]);
+    assert_eq!(log.subscription(SubscriptionId(9), Offset(0)), Progress::at(Offset(3)));
     let mut progress = Progress::at(Offset(1));
     progress.apply(&Step::Finished { first: Offset(2), end: Offset(3) });
     let (offset, reason) = (Offset(1), "no".to_owned());
     progress.apply(&Step::Failed { offset, attempt: 2, blocked: true, reason });
     assert_eq!(log.subscription(SubscriptionId(8), Offset(0)), progress);
-    assert_eq!(store.stats().topics, 1, "the other one is forgotten");
+    assert_eq!(store.stats().topics, 2, "the third one is forgotten");
 }

@@ -83,17 +83,26 @@ fn open_small_after(dir: &Path, topics: &[u32], count: u64) -> Store {
     }
 }
 
+/// Copies a directory as it is at one moment: begins again when a file got another name meanwhile.
 pub(super) fn copy_dir(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("makes");
-    for entry in fs::read_dir(from).expect("lists") {
-        let path = entry.expect("entry").path();
+    while let Err(error) = try_copy_dir(from, to) {
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+        fs::remove_dir_all(to).expect("removes");
+    }
+}
+
+fn try_copy_dir(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
         let target = to.join(path.file_name().expect("name"));
         if path.is_dir() {
-            copy_dir(&path, &target);
+            try_copy_dir(&path, &target)?;
         } else {
-            fs::copy(&path, target).expect("copies");
+            fs::copy(&path, target)?;
         }
     }
+    Ok(())
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the whole store: through its face, on real files, with crashes made by copying them
 //! and with a disk that fails on demand.
 
+mod beside;
 mod crash;
 mod damage;
 mod failing_disk;
@@ -13,11 +14,13 @@ mod retention;
 mod sequence;
 mod service;
 
-use crate::topic_log::{Appended, ReadBatch, ReadLimit, TopicLog};
+use crate::read_batch::{ReadBatch, ReadLimit};
+use crate::topic_log::{Appended, TopicLog};
 use crate::{AppendError, ReadError, Store, StoreOptions};
 use bytes::Bytes;
+use danube_core::sequence::Opened;
 use danube_core::subscription::progress::{ProgressRecord, Step};
-use danube_core::{Epoch, Incarnation, Offset, SubscriptionId, TopicId, WalSyncMode};
+use danube_core::{Epoch, Incarnation, Offset, ProducerId, SubscriptionId, TopicId, WalSyncMode};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,6 +52,13 @@ fn topic(store: &Store, id: u32) -> TopicLog {
 
 fn wait<T>(answers: &Receiver<T>) -> T {
     answers.recv_timeout(PATIENCE).expect("every call answers")
+}
+
+/// Opens a producer and waits until it is: only then are its batches taken.
+fn open_producer(log: &TopicLog, producer: ProducerId) -> Opened {
+    let (tell, answers) = mpsc::sync_channel(1);
+    log.open_producer(producer, move |outcome| tell.send(outcome).expect("somebody waits"));
+    wait(&answers).expect("opens")
 }
 
 fn start_append(

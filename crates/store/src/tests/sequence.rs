@@ -10,12 +10,6 @@ use std::sync::Arc;
 
 const P: ProducerId = ProducerId(9);
 
-fn open_producer(log: &TopicLog) -> Opened {
-    let (tell, answers) = mpsc::sync_channel(1);
-    log.open_producer(P, move |outcome| tell.send(outcome).expect("somebody waits"));
-    wait(&answers).expect("opens")
-}
-
 fn send(
     log: &TopicLog,
     epoch: u32,
@@ -27,7 +21,7 @@ fn send(
     let origin = Origin { producer: P, epoch, after: first_sequence - 1, first_sequence };
     let (tell, answers) = mpsc::sync_channel(1);
     let sync = WalSyncMode::FsyncBatch;
-    log.append_batch(batch.build(), Some(origin), sync, move |outcome| {
+    log.append_batch(batch.build(), origin, sync, move |outcome| {
         tell.send(outcome).expect("somebody waits");
     });
     answers
@@ -38,7 +32,7 @@ fn a_batch_sent_twice_is_stored_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path());
     let log = topic(&store, 1);
-    let Opened { epoch, last_sequence } = open_producer(&log);
+    let Opened { epoch, last_sequence } = open_producer(&log, P);
     assert_eq!(last_sequence, 0);
     let stored = Appended { first: Offset(0), count: 2 };
     assert_eq!(wait(&send(&log, epoch, 1, &["a", "b"])), Ok(stored));
@@ -46,7 +40,7 @@ fn a_batch_sent_twice_is_stored_once() {
     assert_eq!(wait(&send(&log, epoch, 1, &["a", "b"])), Ok(stored));
     let later = wait(&send(&log, epoch, 3, &["c"])).expect("goes on");
     assert_eq!((later.first, log.bounds().next), (Offset(3), Offset(4)));
-    assert_eq!(open_producer(&log).last_sequence, 3);
+    assert_eq!(open_producer(&log, P).last_sequence, 3);
     let why = SequenceRefusal::Fenced { epoch: epoch + 1 };
     let fenced = AppendError::Sequence { topic: TopicId(1), why };
     assert_eq!(wait(&send(&log, epoch, 4, &["d"])), Err(fenced));
@@ -59,7 +53,7 @@ fn nothing_overtakes_a_batch_that_the_disk_refused() {
     let store = Store::open_on(Arc::new(disk.clone()), options(dir.path()), &mut |_| {});
     let store = store.expect("opens");
     let log = topic(&store, 1);
-    let epoch = open_producer(&log).epoch;
+    let epoch = open_producer(&log, P).epoch;
     disk.set(|condition| condition.fail_sync = true);
     let refused = wait(&send(&log, epoch, 1, &["a"]));
     assert!(matches!(refused, Err(AppendError::Io { .. })), "{refused:?}");

@@ -182,6 +182,8 @@ fn files_roll_and_go_when_what_is_in_them_is_settled() {
     assert_eq!(append(&short, "x", WalSyncMode::Async), Err(AppendError::Forgotten(TopicId(1))));
     assert_eq!(read(&short, 0, ALL), Err(ReadError::Forgotten(TopicId(1))));
     put(&long, "after");
+    // The first pass makes the newest full file durable, so that the second can do without it.
+    store.tend().expect("tends");
     store.tend().expect("tends");
     assert_eq!(store.stats().segments, 1, "of the one that lives");
     store.close().expect("closes");

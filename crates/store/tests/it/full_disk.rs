@@ -6,7 +6,7 @@ use crate::sim::faults::{Crash, Fault, Plan};
 use crate::sim::random::Random;
 use bytes::Bytes;
 use danube_core::subscription::progress::{ProgressRecord, Step};
-use danube_core::{Epoch, Incarnation, Offset, SubscriptionId, TopicId, WalSyncMode};
+use danube_core::{Epoch, Incarnation, Offset, Retention, SubscriptionId, TopicId, WalSyncMode};
 use danube_store::{AppendError, ReadLimit, Store, StoreOptions, TopicLog};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -174,6 +174,37 @@ fn a_full_disk_refuses_what_is_large_and_takes_what_is_small() {
             tight.end(Crash::Kill);
             tight.start(Plan::default());
             tight.check();
+        }
+    }
+}
+
+#[test]
+fn what_is_finished_gives_its_room_back_on_a_full_disk() {
+    for seed in 0..40 {
+        let mut tight = Tight::new(seed);
+        // Several full files, or one that cannot be reserved as a whole.
+        let (file, room) = tight.random.pick(&[(100 << 10, 500 << 10), (8 << 20, 3 << 20)]);
+        tight.end(Crash::Kill);
+        tight.options.file_bytes_max = file;
+        tight.start(full(0, room));
+        let log = tight.log(BIG);
+        log.set_retention(Retention { drop_finished: true, ..Retention::FOREVER });
+        log.set_subscriptions([(READER, Offset(0))]);
+        let other = tight.log(SMALL);
+        other.set_retention(Retention::FOREVER);
+        other.set_subscriptions([]);
+        tight.fill();
+        while tight.finished < tight.log(BIG).bounds().next.0 {
+            tight.finish().expect("progress has room");
+        }
+        for _ in 0..4 {
+            tight.tend();
+            // A pass may leave something to the writer.
+            tight.store.as_ref().expect("open").settle();
+        }
+        for _ in 0..4 {
+            let outcome = tight.append(BIG, 50 << 10);
+            outcome.unwrap_or_else(|error| panic!("seed {seed}: nothing was given back: {error}"));
         }
     }
 }

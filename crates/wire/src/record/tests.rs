@@ -52,7 +52,7 @@ fn every_field_comes_back_and_the_delivery_says_where() {
     assert_eq!(record.producer_id(), ProducerId(5));
     assert_eq!(record.publish_time(), WallMs(1_700_000_000_000));
     assert_eq!((record.producer_name(), record.routing_key()), ("p", Some("k")));
-    assert_eq!(&*record.key(), "k");
+    assert_eq!(record.key(), "k");
     assert_eq!(record.payload(), "hi");
     assert_eq!((record.attribute("a"), record.attribute("c")), (Some("1"), None));
     assert_eq!(record.attributes(), full().attributes);
@@ -71,10 +71,10 @@ fn every_field_comes_back_and_the_delivery_says_where() {
 #[test]
 fn without_a_routing_key_the_producer_is_the_key() {
     let parse = |message| Record::parse(encode(ProducerId(1), &message)).expect("our own");
-    assert_eq!(&*parse(StreamMessage { routing_key: None, ..full() }).key(), "p");
+    assert_eq!(parse(StreamMessage { routing_key: None, ..full() }).key(), "p");
     // A key that was given counts, also when it is empty.
-    assert_eq!(&*parse(StreamMessage { routing_key: Some(String::new()), ..full() }).key(), "");
-    assert_eq!(&*parse(StreamMessage::default()).key(), "");
+    assert_eq!(parse(StreamMessage { routing_key: Some(String::new()), ..full() }).key(), "");
+    assert_eq!(parse(StreamMessage::default()).key(), "");
 }
 
 #[test]

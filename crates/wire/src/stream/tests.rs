@@ -1,3 +1,5 @@
+//! The raw types of the native streams against the generated ones, and against hostile bytes.
+
 use super::*;
 use crate::proto::stream as proto;
 use crate::record::{Record, native};

@@ -63,6 +63,17 @@ impl Broker {
         connect(&self.admin_url).await
     }
 
+    /// Runs `danube ctl` with these words, which must succeed; what it prints.
+    pub async fn ctl(&self, words: &str) -> String {
+        let mut ctl = Command::new(std::env::var_os("DANUBE_BIN").expect("it is set"));
+        ctl.args(["ctl", "--endpoint", &self.admin_url]).args(words.split(' '));
+        let output = within("danube ctl", ctl.env_remove("DANUBE_BIN").output()).await;
+        let output = output.expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "danube ctl {words}: {stderr}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// SIGKILL, then waits for the end.
     pub async fn kill(&mut self) {
         let mut child = self.child.take().expect("the broker is running");

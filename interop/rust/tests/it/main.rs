@@ -7,6 +7,7 @@
 mod active_consumer;
 mod basic;
 mod broker;
+mod cases;
 mod checklist;
 mod clients;
 mod key_shared;
@@ -15,4 +16,5 @@ mod poison;
 mod reconnect;
 mod reliable;
 mod restart;
+mod schemas;
 mod wire;

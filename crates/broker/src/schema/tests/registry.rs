@@ -75,7 +75,7 @@ async fn u18_levels_are_a_named_option() {
     let ask = |level: &str, definition: &str| control::CheckSchemaRequest {
         subject: "s".into(),
         schema_type: "json_schema".into(),
-        schema_definition: definition.as_bytes().to_vec().into(),
+        schema_definition: definition.as_bytes().to_vec(),
         json_level: Some(level.into()),
         ..Default::default()
     };

@@ -26,6 +26,7 @@ use danube_core::{
 };
 use danube_store::Appended;
 use danube_wire::record::Record;
+use danube_wire::stream::Delivered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::FanoutSubscription;
@@ -69,24 +70,30 @@ impl FanoutTopic {
         }
     }
 
-    fn hand_out(&mut self, record: Bytes) -> Result<Offset, Fault> {
-        let record = Record::parse(record).map_err(|error| {
-            Fault::internal(format!(
-                "topic `{}`: cannot read a record of our own making: {error}",
-                self.topic.name
-            ))
-        })?;
-        let (now, offset) = (self.context.clock.now(), self.offsets.take());
+    /// Gives records their offsets and hands them to every subscription; the first offset.
+    fn hand_out(&mut self, records: impl Iterator<Item = Bytes>) -> Result<Offset, Fault> {
+        let (now, first) = (self.context.clock.now(), self.offsets.next());
+        let read = |bytes| {
+            Record::parse(bytes).map_err(|error| {
+                Fault::internal(format!(
+                    "topic `{}`: cannot read a record of our own making: {error}",
+                    self.topic.name
+                ))
+            })
+        };
+        let records = records.map(read).collect::<Result<Vec<_>, Fault>>()?;
+        let deliver = |record| Delivered { offset: self.offsets.take(), attempt: 1, record };
+        let batch: Vec<Delivered> = records.into_iter().map(deliver).collect();
         for subscription in self.subscriptions.values_mut() {
-            subscription.publish(now, offset, &record);
+            subscription.publish(now, &batch);
         }
-        Ok(offset)
+        Ok(first)
     }
 }
 
 impl Dispatch for FanoutTopic {
     fn publish(&mut self, publish: Publish) {
-        let answer = self.hand_out(publish.record.clone());
+        let answer = self.hand_out(std::iter::once(publish.record.clone()));
         if answer.is_ok() {
             let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
             self.metrics.published(publish.record.len(), latency);
@@ -104,12 +111,10 @@ impl Dispatch for FanoutTopic {
 
     fn publish_batch(&mut self, batch: PublishBatch) {
         let PublishBatch { batch, arrived, done, .. } = batch;
-        let first = self.offsets.next();
-        for record in batch.records() {
-            if let Err(fault) = self.hand_out(record) {
-                return done(Err(BatchFault::Fault(fault)));
-            }
-        }
+        let first = match self.hand_out(batch.records()) {
+            Ok(first) => first,
+            Err(fault) => return done(Err(BatchFault::Fault(fault))),
+        };
         let latency = self.context.clock.elapsed().saturating_sub(arrived);
         self.metrics.published_batch(batch.len(), batch.byte_len(), latency);
         // A batch is far below 2^32 records.

@@ -17,7 +17,6 @@ use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
 };
 use danube_wire::delivery::Envelope;
-use danube_wire::record::Record;
 use danube_wire::stream::Delivered;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -171,35 +170,65 @@ impl FanoutSubscription {
         self.rate.set(per_second);
     }
 
-    /// Hands `record` to whom it belongs, or counts it as dropped.
-    pub(super) fn publish(&mut self, now: Tick, offset: Offset, record: &Record) {
+    /// Hands deliveries, one behind the other, to whom they belong, or counts them as dropped.
+    pub(super) fn publish(&mut self, now: Tick, batch: &[Delivered]) {
+        if self.rate.is_limited() {
+            return batch.iter().for_each(|delivery| self.publish_within_rate(now, delivery));
+        }
+        match self.sole_taker() {
+            Some(taker) => self.push(taker, batch),
+            None => batch.iter().for_each(|delivery| self.publish_one(delivery)),
+        }
+    }
+
+    /// What is above the rate is dropped and counted.
+    fn publish_within_rate(&mut self, now: Tick, delivery: &Delivered) {
         if self.rate.wait_ms(now) > 0 {
             return self.metrics.dropped(1);
         }
         self.rate.take(1);
-        let delivery = Delivered { offset, attempt: 1, record: record.clone() };
-        let len = queued_len(&delivery);
+        self.publish_one(delivery);
+    }
+
+    /// The consumer that gets everything, if there is one.
+    fn sole_taker(&mut self) -> Option<ConsumerId> {
+        match self.kind {
+            SubscriptionType::Exclusive | SubscriptionType::Failover => {
+                match self.members.pick(self.kind, "", |_| true) {
+                    Pick::To(consumer) => Some(consumer),
+                    _ => None,
+                }
+            }
+            SubscriptionType::Shared if self.consumers.len() == 1 => {
+                self.consumers.keys().next().copied()
+            }
+            _ => None,
+        }
+    }
+
+    fn publish_one(&mut self, delivery: &Delivered) {
+        let len = queued_len(delivery);
         let consumers = &self.consumers;
         let has_room = |consumer: ConsumerId| {
             consumers.get(&consumer).is_some_and(|known| known.queue.has_fanout_room(len))
         };
-        match self.members.pick(self.kind, &record.key(), has_room) {
-            Pick::To(consumer) => self.push(consumer, delivery),
-            Pick::Full(consumer) => {
-                if let Some(known) = self.consumers.get(&consumer) {
-                    self.metrics.dropped(known.queue.make_fanout_room(len));
-                }
-                self.push(consumer, delivery);
+        match self.members.pick(self.kind, delivery.record.key(), has_room) {
+            Pick::To(consumer) | Pick::Full(consumer) => {
+                self.push(consumer, std::slice::from_ref(delivery));
             }
             Pick::NoMatch => self.metrics.unmatched(),
             Pick::NoConsumer => self.metrics.dropped(1),
         }
     }
 
-    fn push(&self, consumer: ConsumerId, delivery: Delivered) {
+    fn push(&self, consumer: ConsumerId, batch: &[Delivered]) {
         if let Some(known) = self.consumers.get(&consumer) {
-            self.metrics.delivered(queued_len(&delivery));
-            known.queue.push(0, delivery);
+            let dropped = known.queue.push_newest(batch);
+            if dropped > 0 {
+                self.metrics.dropped(dropped);
+            }
+            let bytes = batch.iter().map(queued_len).sum();
+            self.metrics.delivered_batch(batch.len(), bytes);
         }
     }
 

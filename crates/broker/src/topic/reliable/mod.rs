@@ -25,6 +25,7 @@ use danube_core::{
     SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
+use dead_letter::Letter;
 use progress::ProgressJournal;
 use publish::Publishes;
 use std::collections::BTreeMap;
@@ -38,13 +39,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 enum Completion {
     Fetched {
         subscription: SubscriptionId,
-        result: Result<ReadBatch, ReadError>,
+        result: Box<Result<ReadBatch, ReadError>>,
     },
     /// Parked messages were read again, from this offset on.
     Refetched {
         subscription: SubscriptionId,
         from: Offset,
-        result: Result<ReadBatch, ReadError>,
+        result: Box<Result<ReadBatch, ReadError>>,
     },
     DeadLettered {
         subscription: SubscriptionId,
@@ -56,6 +57,9 @@ enum Completion {
     /// The restatement of all progress was journaled.
     ProgressRestated,
 }
+
+// Room for 32 of them is made with each topic.
+const _: () = assert!(size_of::<Completion>() <= 64);
 
 /// The way back to the topic for work that completes elsewhere.
 #[derive(Clone)]
@@ -90,6 +94,8 @@ pub(super) struct ReliableTopic {
     progress: ProgressJournal,
     /// Messages that a subscription hands out, per second; 0 is no limit.
     dispatch_rate: u32,
+    /// Dead letters of this turn.
+    letters: Vec<Letter>,
 }
 
 impl ReliableTopic {
@@ -119,6 +125,7 @@ impl ReliableTopic {
             batch: Publishes::default(),
             progress: ProgressJournal::default(),
             dispatch_rate: 0,
+            letters: Vec::new(),
         };
         for (name, known) in &record.subscriptions {
             loaded.insert(name, known);
@@ -176,12 +183,12 @@ impl ReliableTopic {
         let known = self.subscriptions.get_mut(name)?;
         let turn = &mut Turn {
             now,
-            context: &self.context,
             topic: &self.topic,
             log: &self.log,
             signals: &self.signals,
             completions: &self.completions,
             steps: &mut self.progress.steps,
+            letters: &mut self.letters,
         };
         Some(act(known, turn))
     }
@@ -207,12 +214,12 @@ impl ReliableTopic {
     ) {
         let turn = &mut Turn {
             now,
-            context: &self.context,
             topic: &self.topic,
             log: &self.log,
             signals: &self.signals,
             completions: &self.completions,
             steps: &mut self.progress.steps,
+            letters: &mut self.letters,
         };
         for known in self.subscriptions.values_mut() {
             act(known, turn);
@@ -232,10 +239,10 @@ impl ReliableTopic {
     fn on_completion(&mut self, now: Tick, completion: Completion) {
         match completion {
             Completion::Fetched { subscription, result } => {
-                self.with_id(now, subscription, |known, turn| known.fetched(turn, result));
+                self.with_id(now, subscription, |known, turn| known.fetched(turn, *result));
             }
             Completion::Refetched { subscription, from, result } => {
-                self.with_id(now, subscription, |known, turn| known.refetched(turn, from, result));
+                self.with_id(now, subscription, |known, turn| known.refetched(turn, from, *result));
             }
             Completion::DeadLettered { subscription, offset, result } => {
                 self.with_id(now, subscription, |known, turn| {
@@ -418,6 +425,9 @@ impl Dispatch for ReliableTopic {
             each.flat_map(ReliableSubscription::restate).collect()
         };
         self.progress.flush(self.context.clock.now(), topic, log, &self.completions, restate);
+        for letter in self.letters.drain(..) {
+            letter.send(&self.context, topic, log, &self.completions);
+        }
     }
 
     fn next_deadline(&self) -> Option<Tick> {

@@ -75,7 +75,7 @@ pub(super) fn append_batch(
     let PublishBatch { origin, batch, arrived, permit, done, .. } = batch;
     let (count, bytes) = (batch.len(), batch.byte_len());
     let sync = topic.wal_sync_mode;
-    log.append_batch(batch, Some(origin), sync, move |result| {
+    log.append_batch(batch, origin, sync, move |result| {
         if result.is_ok() {
             let latency = clock.elapsed().saturating_sub(arrived);
             metrics.published_batch(count, bytes, latency);

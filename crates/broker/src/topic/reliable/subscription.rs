@@ -9,8 +9,9 @@ use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::dead_letter::Letter;
 use super::watch::Watch;
-use super::{Completion, Completions, dead_letter};
+use super::{Completion, Completions};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
@@ -24,7 +25,7 @@ use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
 use danube_wire::stream::Delivered;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -37,13 +38,14 @@ const ABSENCE_MAX_MS: u64 = 300_000;
 /// What a turn of the actor lends to its subscriptions, and what it collects from them.
 pub(super) struct Turn<'a> {
     pub(super) now: Tick,
-    pub(super) context: &'a Arc<Context>,
     pub(super) topic: &'a Arc<TopicIdentity>,
     pub(super) log: &'a TopicLog,
     pub(super) signals: &'a Arc<Signals>,
     pub(super) completions: &'a Completions,
     /// Progress to journal at the end of the turn.
     pub(super) steps: &'a mut Vec<ProgressRecord>,
+    /// Dead letters to send after that.
+    pub(super) letters: &'a mut Vec<Letter>,
 }
 
 /// One reliable subscription: its engine and what the engine's words refer to.
@@ -56,13 +58,13 @@ pub(super) struct ReliableSubscription {
     engine: Subscription,
     policy: FailurePolicy,
     window_max: u32,
+    /// What the window becomes when a native consumer opens its stream; `None` where somebody set
+    /// the window.
+    native_window: Option<u32>,
     streams: HashMap<ConsumerId, ConsumerQueue>,
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
     bodies: BTreeMap<Offset, Record>,
-    /// Messages of which a dead-letter copy may be there though nobody has said so: those that
-    /// failed before the last restart, and those whose copy came to an unknown end.
-    suspects: BTreeSet<Offset>,
     pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
     generation: u64,
@@ -86,7 +88,6 @@ impl ReliableSubscription {
             .max(1);
         let progress = log.subscription(record.id, record.start);
         let config = Config::new(record.kind, policy.clone(), window_max);
-        let suspects = progress.failures().map(|(offset, _)| offset).collect();
         ReliableSubscription {
             id: record.id,
             name: name.clone(),
@@ -95,10 +96,13 @@ impl ReliableSubscription {
             engine: Subscription::new(config, progress, log.bounds().next),
             policy,
             window_max,
+            native_window: match record.max_unacked_messages {
+                Some(_) => None,
+                None => Some(context.options.dispatch.native_window()),
+            },
             streams: HashMap::new(),
             absent: HashMap::new(),
             bodies: BTreeMap::new(),
-            suspects,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
             generation: 0,
@@ -146,8 +150,6 @@ impl ReliableSubscription {
         self.bodies.clear();
         let config = Config::new(kind, self.policy.clone(), self.window_max);
         let progress = self.engine.progress().clone();
-        // A copy may be under way for the engine that is gone.
-        self.suspects = progress.failures().map(|(offset, _)| offset).collect();
         self.engine = Subscription::new(config, progress, turn.log.bounds().next);
     }
 
@@ -172,8 +174,15 @@ impl ReliableSubscription {
         self.streams.insert(consumer, queue);
         self.absent.remove(&consumer);
         self.step(turn, Event::Opened { consumer, room: wire.queue_len_max() });
-        if wire == Wire::Compatible {
-            self.step(turn, Event::ReadsAhead { consumer });
+        match (wire, self.native_window) {
+            (Wire::Compatible, _) => {
+                self.step(turn, Event::ReadsAhead { consumer });
+            }
+            (Wire::Native, Some(window_max)) => {
+                self.window_max = self.window_max.max(window_max);
+                self.step(turn, Event::WindowChanged(self.window_max));
+            }
+            (Wire::Native, None) => {}
         }
         reader
     }
@@ -258,13 +267,16 @@ impl ReliableSubscription {
                 return None;
             }
         };
+        // Only KeyShared asks for the key, and making one costs an allocation per message.
+        let (by_key, no_key) = (self.kind == SubscriptionType::KeyShared, Arc::from(""));
         let mut items = Vec::with_capacity(batch.records.len());
         let mut bodies = Vec::with_capacity(batch.records.len());
         for (offset, bytes) in batch.records {
             match Record::parse(bytes) {
                 Ok(record) => {
                     let len = u32::try_from(record.bytes().len()).unwrap_or(u32::MAX);
-                    items.push(Item { offset, key: record.key(), len });
+                    let key = if by_key { record.key().into() } else { Arc::clone(&no_key) };
+                    items.push(Item { offset, key, len });
                     bodies.push((offset, record));
                 }
                 // The checksum held, so this is a record of a version we do not know.
@@ -290,7 +302,6 @@ impl ReliableSubscription {
             }
             Err(fault) => {
                 tracing::warn!(topic = %turn.topic.name, subscription = %self.name, %offset, reason = %fault, "dead-letter copy failed; it is tried again");
-                self.suspects.insert(offset);
                 self.step(turn, Event::DeadLetterFailed { offset, reason: fault.message });
             }
         }
@@ -306,16 +317,15 @@ impl ReliableSubscription {
         self.step(turn, Event::RateChanged(per_second));
     }
 
+    /// Gives the subscription a window of its own.
     pub(super) fn set_window(&mut self, turn: &mut Turn<'_>, window_max: u32) {
-        self.window_max = window_max;
+        (self.window_max, self.native_window) = (window_max, None);
         self.step(turn, Event::WindowChanged(window_max));
     }
 
     /// Puts the cursor; answers where it was. What waits in the streams becomes void by that.
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
-        // Attempts restart: what fails after this is another failure, with a copy of its own.
-        self.suspects.clear();
         self.step(turn, Event::Seek { to });
         self.tell_terms();
         old
@@ -418,11 +428,7 @@ impl ReliableSubscription {
                     queue.void(ticket);
                 }
             }
-            Effect::Release { offset } => {
-                self.suspects.remove(&offset);
-                self.bodies.remove(&offset);
-            }
-            Effect::Park { offset } => {
+            Effect::Release { offset } | Effect::Park { offset } => {
                 self.bodies.remove(&offset);
             }
             Effect::Record(step) => self.record(turn, step),
@@ -436,13 +442,14 @@ impl ReliableSubscription {
     fn fetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
-            completions.send(Completion::Fetched { subscription, result });
+            completions.send(Completion::Fetched { subscription, result: Box::new(result) });
         });
     }
 
     fn refetch(&self, turn: &Turn<'_>, from: Offset, max: u32) {
         let (completions, subscription) = (turn.completions.clone(), self.id);
         turn.log.read(from, limit(max), move |result| {
+            let result = Box::new(result);
             completions.send(Completion::Refetched { subscription, from, result });
         });
     }
@@ -466,26 +473,27 @@ impl ReliableSubscription {
         reason: Option<String>,
     ) {
         let body = self.bodies.get(&offset).expect("the engine holds what it dead-letters");
-        let origin = dead_letter::Origin {
-            topic: turn.topic.name.clone(),
-            subscription: self.name.clone(),
+        turn.letters.push(Letter {
+            subscription: self.id,
+            name: self.name.clone(),
             offset,
             attempt,
             reason,
-            is_suspect: self.suspects.contains(&offset),
-        };
-        let target = self.policy.dead_letter_topic.clone();
-        let (completions, subscription) = (turn.completions.clone(), self.id);
-        let (context, body) = (Arc::clone(turn.context), body.clone());
-        tokio::spawn(async move {
-            let result = dead_letter::copy(&context, target, origin, &body).await;
-            completions.send(Completion::DeadLettered { subscription, offset, result });
+            target: self.policy.dead_letter_topic.clone(),
+            body: body.clone(),
         });
     }
 
     fn note(&self, turn: &Turn<'_>, note: Note) {
-        if let Note::Unmatched(_) = note {
-            tracing::debug!(topic = %turn.topic.name, subscription = %self.name, "a message matches nobody's key filter and is skipped");
+        let (topic, subscription) = (&turn.topic.name, &self.name);
+        match note {
+            Note::Unmatched(_) => {
+                tracing::debug!(%topic, %subscription, "a message matches nobody's key filter and is skipped");
+            }
+            Note::Gap { first, end } => {
+                tracing::warn!(%topic, %subscription, %first, %end, "the log does not have messages that were not finished: retention took them, or a power loss; delivery goes on behind them");
+            }
+            _ => {}
         }
         self.metrics.note(note);
     }

@@ -10,6 +10,7 @@
 mod idle;
 mod limit;
 mod report;
+mod segments;
 mod stream;
 mod sync;
 
@@ -103,6 +104,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Failure> {
     let mut rows: Vec<Row> = Vec::new();
     rows.extend(sync::measure(&scratch, scale)?);
     rows.extend(stream::measure(&scratch, scale)?);
+    rows.extend(segments::measure(&scratch, scale)?);
     rows.extend(idle::measure(&scratch, scale)?);
     Ok(Report { dir: arguments.dir.display().to_string(), rows })
 }

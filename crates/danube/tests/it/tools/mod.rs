@@ -8,8 +8,10 @@ mod seek;
 
 use crate::harness::{Node, Run, danube};
 use crate::wire::{Wire, message};
+use danube_core::{Position, WallMs};
 use danube_wire::proto::danube::{NackRequest, StreamMessage};
 use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tonic::Streaming;
 
 /// Runs `danube ctl topics` against the node.
@@ -20,7 +22,7 @@ fn topics(node: &Node, arguments: &[&str]) -> Run {
 
 /// The same, and requires success and a clean stderr; stdout.
 #[track_caller]
-fn topics_ok(node: &Node, arguments: &[&str]) -> String {
+pub fn topics_ok(node: &Node, arguments: &[&str]) -> String {
     let run = topics(node, arguments);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{arguments:?}: {}", run.stdout);
     run.stdout
@@ -28,7 +30,7 @@ fn topics_ok(node: &Node, arguments: &[&str]) -> String {
 
 /// The same, as JSON.
 #[track_caller]
-fn topics_json(node: &Node, arguments: &[&str]) -> Value {
+pub fn topics_json(node: &Node, arguments: &[&str]) -> Value {
     let text = topics_ok(node, &[arguments, &["--output", "json"]].concat());
     serde_json::from_str(&text).expect("a JSON document")
 }
@@ -42,13 +44,13 @@ fn refused(run: &Run, code: i32, says: &str) {
 
 /// The offset that the next message of a topic gets.
 #[track_caller]
-fn next_offset(node: &Node, topic: &str) -> u64 {
+pub fn next_offset(node: &Node, topic: &str) -> u64 {
     let described = topics_json(node, &["describe", topic]);
     described["partitions"][0]["next_offset"].as_u64().expect("a number")
 }
 
 /// Publishes one message for each payload.
-async fn publish<P: Into<Vec<u8>>>(
+pub async fn publish<P: Into<Vec<u8>>>(
     wire: &mut Wire,
     topic: &str,
     payloads: impl IntoIterator<Item = P>,
@@ -62,14 +64,29 @@ async fn publish<P: Into<Vec<u8>>>(
     }
 }
 
+/// A time after everything published so far and before everything published from now on, by the
+/// broker's clock as well as by ours, as a position.
+fn between() -> String {
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        u64::try_from(since.as_millis()).expect("before the year 500 million")
+    };
+    // The two clocks may differ by the rounding.
+    let middle = now() + 5;
+    while now() < middle + 5 {
+        std::thread::yield_now();
+    }
+    Position::Time(WallMs(middle)).to_string()
+}
+
 /// The next message of a stream.
-async fn receive(stream: &mut Streaming<StreamMessage>) -> StreamMessage {
+pub async fn receive(stream: &mut Streaming<StreamMessage>) -> StreamMessage {
     let next = crate::wire::within("a message", stream.message()).await;
     next.expect("the stream is open").expect("a message")
 }
 
 /// Says that a message failed.
-async fn nack(wire: &mut Wire, message: &StreamMessage, subscription: &str) {
+pub async fn nack(wire: &mut Wire, message: &StreamMessage, subscription: &str) {
     let request = NackRequest {
         request_id: message.request_id,
         msg_id: message.msg_id.clone(),

@@ -15,6 +15,8 @@ use std::sync::Arc;
 const NEEDS_MAX: usize = 5;
 /// Patterns that names are told apart by.
 const PATTERNS_MAX: usize = 6;
+/// Properties that can be seen to be the same in the time of one step.
+const GLANCES_PER_STEP: u64 = 32;
 /// Properties that are added to reach a minimum.
 const FILL_MAX: u64 = 100;
 
@@ -83,12 +85,19 @@ impl Solver<'_> {
             return self.fill_properties(shape, placed, literals);
         };
         let mut answer = Found::No;
+        // Between two versions most properties are the same; those are passed over in a glance.
+        if let Need::Breaks(props, _) = need
+            && !self.spend(props.named.len() as u64 / GLANCES_PER_STEP)
+        {
+            return TOO_MUCH;
+        }
         let mut names: BTreeSet<String> = match need {
             // Only names that the literal spells out can break its named part; any can break the rest.
             Need::Breaks(props, _)
                 if props.patterns.is_empty() && matches!(props.rest.form, Form::True) =>
             {
-                props.named.iter().map(|(name, _)| name.clone()).collect()
+                let named = props.named.iter().map(|(name, _)| name);
+                named.filter(|name| !shape.keeps(props, name)).cloned().collect()
             }
             _ => shape
                 .spelled
@@ -492,6 +501,15 @@ impl<'n> Shape<'n> {
             }
         }
         goals
+    }
+
+    /// Whether some box has for this name the very node that is to be broken.
+    fn keeps(&self, props: &Props, name: &str) -> bool {
+        let Some(wanted) = props.named(name) else { return false };
+        self.boxes.iter().any(|(known, _)| match known.named(name) {
+            Some(inner) => inner.id == wanted.id,
+            None => known.patterns.is_empty() && known.rest.id == wanted.id,
+        })
     }
 
     fn of_class<'p>(&self, props: &'p Props, class: &[bool]) -> Vec<&'p Node> {

@@ -19,6 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DIR: &str = "/data/journal";
 /// Subscriptions of each topic.
 const SUBSCRIPTIONS: [u32; 2] = [1, 2];
+/// Producers of each topic.
+const PRODUCERS: u64 = 3;
+/// Offsets from here on only number pairs.
+const PAIRS_FROM: u64 = 1 << 50;
 
 /// What came of a history.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +78,10 @@ pub fn run(seed: u64, lie: Option<Lie>, story: bool) -> Outcome {
     Outcome { violation, trace, counts: history.counts, story }
 }
 
+mod beside;
+
+use beside::{Pair, Seen, check_producers};
+
 struct History {
     random: Random,
     disk: SimDisk,
@@ -85,6 +93,8 @@ struct History {
     forgotten: Vec<TopicId>,
     next_topic: u32,
     next_message: u64,
+    /// Messages that are one with a step of another topic.
+    pairs: Vec<Pair>,
     faulty: bool,
     damage: bool,
     /// Nothing but a crash goes wrong in this life.
@@ -104,6 +114,10 @@ struct Topic {
     since: Crash,
     /// Whether a life with faults has written to it since.
     faulty: bool,
+    /// Next sequence number of each producer.
+    sequences: [u64; PRODUCERS as usize],
+    /// Epochs of its producers that are open in this life.
+    epochs: [Option<u32>; PRODUCERS as usize],
 }
 
 impl History {
@@ -133,6 +147,7 @@ impl History {
             forgotten: Vec::new(),
             next_topic: 1,
             next_message: 0,
+            pairs: Vec::new(),
             faulty,
             damage,
             faultless: true,
@@ -166,7 +181,10 @@ impl History {
         let oracle = TopicOracle::new(synced, retention != Retention::FOREVER, &SUBSCRIPTIONS);
         let faulty = !self.faultless;
         let since = Crash::Close;
-        self.topics.push(Topic { id, mode, retention, oracle, since, faulty });
+        let sequences = [0; PRODUCERS as usize];
+        let epochs = [None; PRODUCERS as usize];
+        let topic = Topic { id, mode, retention, oracle, since, faulty, sequences, epochs };
+        self.topics.push(topic);
     }
 
     fn draw_retention(&mut self) -> Retention {
@@ -198,6 +216,7 @@ impl History {
         self.options.incarnation.0 += 1;
         for topic in &mut self.topics {
             topic.faulty |= !faultless;
+            topic.epochs = [None; PRODUCERS as usize];
         }
         let disk = Lie::disk(self.lie, self.disk.clone());
         let store = match Store::open_on(disk, self.options.clone(), &mut |_| {}) {
@@ -289,6 +308,7 @@ impl History {
         // Then topics may be stopped, and say so; what the others promised holds all the same.
         let flipped = self.counts.flips > 0 || self.disk.is_hurt();
         let mut stopped = Vec::new();
+        let mut seen = Seen::new();
         for at in 0..self.topics.len() {
             let limit = self.draw_limit();
             let topic = &mut self.topics[at];
@@ -323,12 +343,20 @@ impl History {
             })?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
+                if flipped && store.lost_progress().is_some() {
+                    // It was told that some may be lost.
+                    topic.oracle.trusts_progress(since, subscription, &now);
+                    continue;
+                }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
+            check_producers(&log, &messages).map_err(context)?;
             topic.since = Crash::Close;
             topic.faulty = !self.faultless;
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
+            seen.insert(topic.id, messages);
         }
+        self.check_pairs(store, &seen)?;
         for at in stopped.into_iter().rev() {
             self.replace(at);
         }
@@ -403,6 +431,7 @@ impl History {
             let bounds = log.bounds();
             let (start, next) = (bounds.start.0, bounds.next.0);
             topic.oracle.sees_live(start, next, &messages).map_err(context)?;
+            check_producers(&log, &messages).map_err(context)?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
                 topic.oracle.sees_progress_live(subscription, &now).map_err(context)?;
@@ -433,7 +462,7 @@ impl History {
             };
             let log = log(topic, &self.topics);
             let request = if self.random.chance(70) {
-                Request::Append(self.draw_records(topic))
+                self.draw_append(store, topic)
             } else {
                 let (subscription, step) = self.draw_step(log.bounds().next.0);
                 Request::Record(subscription, step)
@@ -459,7 +488,10 @@ impl History {
         let id = topic.id.0;
         self.disk.note(|| format!("topic {id}: {:?} {}", work.mode, tell(&work.request, &answer)));
         match (&work.request, answer) {
-            (Request::Append(records), Ok(first)) => {
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Ok(first),
+            ) => {
                 self.counts.acknowledged += 1;
                 let heard = topic.oracle.appended(first, records, work.mode);
                 heard.map_err(|what| format!("topic {id}: {what}"))
@@ -467,7 +499,10 @@ impl History {
             (_, Err(error)) if self.mended && !sick(&error) && self.disk.crashed().is_none() => {
                 Err(format!("topic {id}: refused, and nothing is wrong any more: {error}"))
             }
-            (Request::Append(records), Err(_)) => {
+            (
+                Request::Append(records) | Request::From(records, _) | Request::Both(records, ..),
+                Err(_),
+            ) => {
                 self.counts.refused += 1;
                 topic.oracle.refused(records);
                 Ok(())
@@ -594,6 +629,10 @@ fn progress(log: &TopicLog, subscription: u32) -> Progress {
 fn tell(request: &Request, answer: &life::Answer) -> String {
     let what = match request {
         Request::Append(records) => format!("append of {}", records.len()),
+        Request::From(records, origin) => format!("append of {} by {origin:?}", records.len()),
+        Request::Both(records, other, step) => {
+            format!("append of {} with {step:?} of topic {}", records.len(), other.id().0)
+        }
         Request::Record(subscription, step) => format!("{step:?} of {subscription}"),
     };
     match answer {

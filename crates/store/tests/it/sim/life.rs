@@ -7,9 +7,10 @@
 use super::disk::SimDisk;
 use super::lies::Lie;
 use bytes::Bytes;
+use danube_core::sequence::Origin;
 use danube_core::subscription::progress::{ProgressRecord, Step};
 use danube_core::{SubscriptionId, WalSyncMode};
-use danube_store::{AppendError, ReadError, ReadLimit, TopicLog};
+use danube_store::{AppendError, ReadError, ReadLimit, RecordBatchBuilder, TopicLog};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Request {
     /// An append.
     Append(Vec<Bytes>),
+    /// An append of a producer.
+    From(Vec<Bytes>, Origin),
+    /// An append, and a step of another topic's subscription in the same write.
+    Both(Vec<Bytes>, TopicLog, Step),
     /// A step of a subscription.
     Record(u32, Step),
 }
@@ -82,6 +87,22 @@ fn send(work: &Work, lie: Option<Lie>, gate: Option<SimDisk>) -> Receiver<Answer
         Request::Append(records) => {
             let mode = Lie::mode(lie, work.mode, false);
             work.log.append(records.clone(), mode, move |outcome| {
+                tell(outcome.map(|appended| appended.first.0));
+            });
+        }
+        Request::From(records, origin) => {
+            let mode = Lie::mode(lie, work.mode, false);
+            let mut batch = RecordBatchBuilder::default();
+            records.iter().for_each(|record| batch.push(|out| out.extend_from_slice(record)));
+            work.log.append_batch(batch.build(), *origin, mode, move |outcome| {
+                tell(outcome.map(|appended| appended.first.0));
+            });
+        }
+        Request::Both(records, other, step) => {
+            let mode = Lie::mode(lie, work.mode, false);
+            let step = ProgressRecord { subscription: SubscriptionId::REPLAY, step: step.clone() };
+            let also = vec![(other.clone(), vec![step])];
+            work.log.append_with(records.clone(), also, mode, move |outcome| {
                 tell(outcome.map(|appended| appended.first.0));
             });
         }

@@ -6,8 +6,8 @@
 //! | question | look in |
 //! |---|---|
 //! | what a power loss leaves of a file | `inode` |
-//! | what can fail, and when | `faults`, `disk` |
-//! | what a process does in its life | `history`, `life` |
+//! | what can fail, and when | `faults`, `disk`, `disk/face` |
+//! | what a process does in its life | `history`, `history/beside`, `life` |
 //! | what must be true | `oracle` |
 //! | how we know that this finds anything | `lies` |
 

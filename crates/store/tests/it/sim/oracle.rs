@@ -336,6 +336,15 @@ impl TopicOracle {
         )
     }
 
+    /// Takes what a store says about a subscription after damage that may have hit its progress.
+    pub fn trusts_progress(&mut self, crash: Crash, subscription: u32, now: &Progress) {
+        let reached = now.finished_above_cursor().map(|(_, end)| end).last();
+        self.finished = self.finished.max(reached.unwrap_or(now.cursor()).0);
+        let (base, records) = (now.clone(), Vec::new());
+        let tracked = Tracked { base, records, blind: crash == Crash::Kill };
+        self.subscriptions.insert(subscription, tracked);
+    }
+
     /// Subscriptions that recorded anything.
     pub fn subscriptions(&self) -> Vec<u32> {
         self.subscriptions.keys().copied().collect()

@@ -1,0 +1,136 @@
+//! Segments being written from batches of the journal and from older segments.
+//!
+//! Law: what is copied has its checksums checked; what is damaged stops its topic.
+
+use super::ArchiveError;
+use super::plan::Work;
+use crate::disk::Disk;
+use crate::error::ReadError;
+use crate::reader::{Failure, JournalFiles, Run};
+use crate::segment::{OpenSegment, SegmentId, SegmentRef, SegmentWriter};
+use crate::shared::Shared;
+use crate::topic::Topic;
+use std::io;
+use std::sync::Arc;
+
+/// Segments being written.
+pub(super) struct Copy<'a> {
+    pub shared: &'a Arc<Shared>,
+    pub topic: &'a Topic,
+    pub generation: u64,
+    pub open: Option<SegmentWriter>,
+    pub made: Vec<SegmentRef>,
+    /// About how many bytes are still to come.
+    pub rest: u64,
+}
+
+impl Copy<'_> {
+    /// Copies everything that is kept.
+    pub fn all(&mut self, work: &Work, files: &mut JournalFiles) -> Result<(), ArchiveError> {
+        let mut follows = 0;
+        for (at, segment) in &work.merged {
+            if *at != follows {
+                // What lies between stays, so what is made must not reach over it.
+                self.close()?;
+            }
+            self.segment(work, segment)?;
+            follows = at + 1;
+        }
+        if follows != work.segments {
+            self.close()?;
+        }
+        let mut run = Run::default();
+        for batch in &work.batches {
+            if work.next_kept(batch.first) >= batch.end() {
+                continue;
+            }
+            match files.batch(self.topic, batch, &work.batches, &mut run) {
+                Ok(records) => self.records(work, batch.first, batch.time, &records)?,
+                Err(failure) => self.lost(failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(&mut self, work: &Work, segment: &SegmentRef) -> Result<(), ArchiveError> {
+        let kept = work.next_kept(segment.base);
+        if kept >= segment.end {
+            return Ok(());
+        }
+        let id = SegmentId::new(self.topic.id, segment);
+        let path = id.path(&self.shared.options.dir);
+        let file = self.shared.disk.open(&path);
+        let file = file.map_err(|error| ArchiveError { path: path.clone(), error })?;
+        let mut refused = Ok(());
+        let read = OpenSegment::open(file, id, segment).and_then(|mut open| {
+            open.read(kept, &mut |block| {
+                refused = self.records(work, block.header.first, block.header.time, &block.records);
+                refused.is_ok()
+            })
+        });
+        refused?;
+        match read {
+            Ok(()) => Ok(()),
+            Err(fault) => self.lost(Failure::of_segment(path, segment.base, fault)),
+        }
+    }
+
+    /// What the disk refuses now is tried again later; what is damaged stops the topic.
+    fn lost(&mut self, failure: Failure) -> Result<(), ArchiveError> {
+        if let Some((path, error)) = failure.io() {
+            let error = io::Error::new(error.kind(), error.to_string());
+            return Err(ArchiveError { path: path.clone(), error });
+        }
+        match crate::reader::explain(self.shared, self.topic, failure) {
+            ReadError::Io { path, error, .. } => {
+                Err(ArchiveError { path, error: io::Error::other(error) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn records(
+        &mut self,
+        work: &Work,
+        first: u64,
+        time: u64,
+        records: &[bytes::Bytes],
+    ) -> Result<(), ArchiveError> {
+        for (offset, record) in (first..).zip(records) {
+            if work.next_kept(offset) == offset {
+                self.record(offset, time, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, offset: u64, time: u64, record: &[u8]) -> Result<(), ArchiveError> {
+        let options = &self.shared.options;
+        if self.open.as_ref().is_some_and(|open| open.len() >= options.segment_bytes_max) {
+            self.close()?;
+        }
+        let id = SegmentId { topic: self.topic.id, base: offset, generation: self.generation };
+        let id = self.open.as_ref().map_or(id, SegmentWriter::id);
+        let fail = |error| ArchiveError { path: id.path(&options.dir), error };
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let disk = &*self.shared.disk;
+                let bytes = self.rest.min(options.segment_bytes_max);
+                let begun = SegmentWriter::begin(disk, &options.dir, id, bytes).map_err(fail)?;
+                self.open.insert(begun)
+            }
+        };
+        open.push(offset, time, record).map_err(fail)
+    }
+
+    /// Ends the open segment.
+    pub fn close(&mut self) -> Result<(), ArchiveError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        self.rest = self.rest.saturating_sub(open.len());
+        let path = open.id().path(&self.shared.options.dir);
+        let disk: &dyn Disk = &*self.shared.disk;
+        self.made.push(open.finish(disk).map_err(|error| ArchiveError { path, error })?);
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! One journal file being filled: how it is made, how it gets its name, how full it is.
+//!
+//! What this leaves to others: when the next one is due, and what its groups are.
+//!
+//! Law: `len` counts only groups that succeeded, and nothing is written where no room is reserved.
+
+use crate::disk::DiskFile;
+use crate::error::AppendError;
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
+use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader};
+use crate::room::{Claim, Reserved, is_full, reserve_bytes, take_reserve};
+use crate::shared::Shared;
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// Written behind each group in a file that is used again, so that its end looks like that of a
+/// new one: what of the file's former life follows is then no torn write.
+pub(crate) static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
+
+/// How far the journal has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tip {
+    /// Log sequence number of the next frame.
+    pub lsn: u64,
+    /// Topic of the last one that counts.
+    pub topic: u32,
+    /// Whether that one has extras.
+    pub extras: bool,
+}
+
+impl Tip {
+    /// What it was when this frame was the next one.
+    pub(crate) fn before(header: &FrameHeader) -> Tip {
+        Tip { lsn: header.lsn, topic: header.previous, extras: header.previous_extras }
+    }
+}
+
+impl Default for Tip {
+    fn default() -> Tip {
+        Tip { lsn: 0, topic: NO_TOPIC, extras: false }
+    }
+}
+
+/// A file that groups are written to.
+pub(crate) struct Active {
+    /// Its place among the journal files.
+    pub sequence: u64,
+    /// Log sequence number of its first frame.
+    pub start_lsn: u64,
+    /// Its name, or what is to be its name.
+    pub path: PathBuf,
+    /// Open for writing.
+    pub file: Arc<dyn DiskFile>,
+    /// Bytes that count.
+    pub len: u64,
+    /// Bytes that are durable.
+    pub synced_len: u64,
+    /// Whether it was used before, and is not cut since.
+    pub reused: bool,
+    /// The name that it has until it has its own.
+    temporary: Option<PathBuf>,
+    reserved: Reserved,
+}
+
+impl Active {
+    /// Makes journal file `sequence` with a header and room for `bytes`, under the name
+    /// `temporary`.
+    pub(crate) fn begin(
+        shared: &Shared,
+        sequence: u64,
+        tip: Tip,
+        bytes: u64,
+        temporary: PathBuf,
+    ) -> Result<Active, AppendError> {
+        let Shared { disk, options, .. } = shared;
+        let path = shared.path(sequence);
+        // One that a failure left there.
+        let _ = disk.remove(&temporary);
+        let (file, reserved, reused) = find_room(shared, bytes, &temporary)
+            .map_err(|error| AppendError::io("make", &path, &error))?;
+        let header = FileHeader {
+            version: FORMAT_VERSION,
+            sequence,
+            incarnation: options.incarnation.0,
+            start_lsn: tip.lsn,
+            previous: tip.topic,
+            previous_extras: tip.extras,
+            checkpoint: shared.counters.checkpoint.load(Relaxed),
+            boot: disk.boot_id().unwrap_or_default(),
+        };
+        let end: &[u8] = if reused { &END } else { &[] };
+        let begun = file.write_at(0, &mut [IoSlice::new(&header.encode()), IoSlice::new(end)]);
+        if let Err(error) = begun {
+            let _ = disk.remove(&temporary);
+            return Err(AppendError::io("begin", &path, &error));
+        }
+        let len = FILE_HEADER_LEN as u64;
+        let (start_lsn, temporary) = (tip.lsn, Some(temporary));
+        let synced_len = 0;
+        Ok(Active { sequence, start_lsn, path, file, len, synced_len, reused, temporary, reserved })
+    }
+
+    /// Whether it has the name that a restart finds it by whatever happens.
+    pub(crate) fn is_named(&self) -> bool {
+        self.temporary.is_none()
+    }
+
+    /// Makes all of it durable.
+    pub(crate) fn sync(&mut self) -> Result<(), AppendError> {
+        if self.synced_len < self.len {
+            let synced = self.file.sync_data();
+            synced.map_err(|error| AppendError::io("sync", &self.path, &error))?;
+            self.synced_len = self.len;
+        }
+        Ok(())
+    }
+
+    /// Gives it its name, once its header is durable.
+    pub(crate) fn name(&mut self, shared: &Shared) -> Result<(), AppendError> {
+        let Some(temporary) = self.temporary.take() else { return Ok(()) };
+        let Shared { disk, options, .. } = shared;
+        let named = disk.rename(&temporary, &self.path).and_then(|()| disk.sync_dir(&options.dir));
+        named.map_err(|error| AppendError::io("name", &self.path, &error))
+    }
+
+    /// Whether a restart would have to look at it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len <= FILE_HEADER_LEN as u64
+    }
+
+    /// Where a group of `bytes` ends, with what has to stand behind it.
+    pub(crate) fn end_of(&self, bytes: u64) -> u64 {
+        self.len + bytes + if self.reused { END.len() as u64 } else { 0 }
+    }
+
+    /// Sees to it that there is room for `bytes`, and for what such a claim leaves to others.
+    pub(crate) fn extend(
+        &mut self,
+        shared: &Shared,
+        bytes: u64,
+        claim: Claim,
+    ) -> Result<(), AppendError> {
+        let options = &shared.options;
+        let (end, max) = (self.end_of(bytes), options.file_bytes_max);
+        let mut wanted = end.saturating_add(claim.leaves(options));
+        if shared.reserve.load(Acquire) >= reserve_bytes(options) {
+            // What comes after the file is full has the one in reserve.
+            wanted = wanted.min(max.max(end));
+        }
+        let reserved = self.reserved.extend(&*self.file, wanted, max);
+        reserved.map_err(|error| AppendError::io("make room in", &self.path, &error))
+    }
+
+    /// Bytes that such a claim may take as it is.
+    pub(crate) fn room(&self, shared: &Shared, claim: Claim) -> u64 {
+        self.reserved.room(self.end_of(0), claim.leaves(&shared.options))
+    }
+
+    /// Gives back what was reserved and not used, unless the file can be used again.
+    pub(crate) fn trim(&self, shared: &Shared) {
+        let options = &shared.options;
+        if options.spare_files_max == 0 || !self.reserved.is(options.file_bytes_max) {
+            let _ = self.file.set_len(self.len);
+        }
+    }
+}
+
+/// A file under the temporary name with room for `bytes`: one that was used before, a new one
+/// or, on a full disk, the one in reserve. Also whether it was used before.
+fn find_room(
+    shared: &Shared,
+    bytes: u64,
+    temporary: &Path,
+) -> io::Result<(Arc<dyn DiskFile>, Reserved, bool)> {
+    let Shared { disk, options, .. } = shared;
+    let (most, reserve) = (options.file_bytes_max, reserve_bytes(options));
+    let bytes = bytes + FILE_HEADER_LEN as u64;
+    let spare = shared.spares.lock().pop();
+    if let Some(spare) = spare {
+        match reuse(shared, &spare, bytes, temporary) {
+            Ok((file, reserved)) => return Ok((file, reserved, true)),
+            Err(error) => {
+                tracing::debug!(%error, "cannot reuse a journal file");
+                let _ = disk.remove(temporary);
+            }
+        }
+    }
+    let made = disk.create(temporary).and_then(|file| {
+        let reserved = Reserved::begin(&*file, most.max(bytes), reserve.max(bytes))?;
+        Ok((file, reserved, false))
+    });
+    made.or_else(|error| {
+        let _ = disk.remove(temporary);
+        if !is_full(&error) {
+            return Err(error);
+        }
+        let taken = take_reserve(shared, bytes, temporary);
+        taken.map(|(file, reserved)| (file, reserved, false)).map_err(|_| error)
+    })
+}
+
+fn reuse(
+    shared: &Shared,
+    spare: &Path,
+    bytes: u64,
+    temporary: &Path,
+) -> io::Result<(Arc<dyn DiskFile>, Reserved)> {
+    let Shared { disk, options, .. } = shared;
+    disk.rename(spare, temporary)?;
+    // It must not come back under its former name with what is written to it now.
+    disk.sync_dir(&options.dir)?;
+    let file = disk.open(temporary)?;
+    let mut reserved = Reserved::of(options.file_bytes_max);
+    reserved.extend(&*file, bytes + END.len() as u64, options.file_bytes_max)?;
+    Ok((file, reserved))
+}
