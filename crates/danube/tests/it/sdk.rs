@@ -2,7 +2,7 @@
 //! happens to the process, and what the application never saw costs nothing.
 
 use crate::harness::{Node, danube_ok};
-use danube_sdk::{Client, Consumer, Error, NewMessage, Position};
+use danube_sdk::{Client, Consumer, Error, NewMessage, Position, SchemaChoice};
 use futures::future::join_all;
 use std::future::Future;
 use std::time::Duration;
@@ -196,4 +196,34 @@ async fn the_commands_speak_both_wires_to_each_other() {
             assert!(out.contains("key=k attributes=n:1 payload=hello"), "{out}");
         }
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_names_its_schema_and_is_read_as_it_says() {
+    use danube_wire::proto::danube_schema::RegisterSchemaRequest;
+    use danube_wire::proto::danube_schema::schema_registry_client::SchemaRegistryClient;
+
+    let node = Node::start();
+    let url = node.addresses().broker.clone();
+    let mut registry = SchemaRegistryClient::connect(url).await.expect("the broker serves");
+    let request = RegisterSchemaRequest {
+        subject: "orders".into(),
+        schema_type: "json_schema".into(),
+        schema_definition: r#"{"type": "array", "items": {"type": "integer"}}"#.into(),
+        ..RegisterSchemaRequest::default()
+    };
+    let registered = registry.register_schema(request).await.expect("registered").into_inner();
+    let client = connect(&node);
+    let producer = client.producer("/default/t").reliable();
+    let producer = producer.schema(SchemaChoice::latest("orders")).open().await.expect("opened");
+    let lists = producer.typed::<Vec<u32>>();
+    let consumer = client.consumer("/default/t", "s").start(Position::Earliest).subscribe();
+    let consumer = comes("the consumer", consumer).await.expect("subscribed");
+    let consumer = consumer.typed::<Vec<u32>>();
+    lists.send(&vec![1, 2]).await.expect("stored");
+    let message = comes("a message", consumer.next()).await.expect("received");
+    assert_eq!(message.value().expect("a list"), &[1, 2]);
+    let schema = message.schema().expect("it is named");
+    assert_eq!((schema.id(), schema.version()), (registered.schema_id, registered.version));
+    assert_eq!((schema.subject(), schema.kind()), ("orders", "json_schema"));
 }
