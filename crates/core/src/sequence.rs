@@ -149,7 +149,7 @@ impl Producer {
                 if back.end() == run.first_sequence
                     && back.first_offset.plus(back.count) == run.first_offset =>
             {
-                back.count += run.count;
+                back.count = back.count.saturating_add(run.count);
             }
             _ => {
                 self.runs.push_back(run);

@@ -28,6 +28,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tonic::{Status, Streaming};
 
@@ -35,7 +36,8 @@ use tonic::{Status, Streaming};
 const RESPONSE_LEN_MAX: usize = 512;
 /// Bytes after which a response takes no further delivery.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;
-/// Settlements that may wait for their answer; the stream is not read further meanwhile.
+/// Settlements that may wait for their answer, and as many answers for a client that does not read;
+/// the stream is not read further meanwhile.
 const SETTLEMENTS_MAX: usize = 256;
 
 /// Starts to serve a stream; the deliveries are its other half.
@@ -94,6 +96,8 @@ impl From<Status> for End {
 #[derive(Default)]
 struct Link {
     state: Mutex<LinkState>,
+    /// Rings when what was ready was taken.
+    taken: Notify,
 }
 
 #[derive(Default)]
@@ -119,6 +123,17 @@ impl Link {
         }
     }
 
+    /// Waits until a client that does not read leaves room for more answers.
+    async fn room(&self) {
+        loop {
+            let taken = self.taken.notified();
+            if self.state.lock().ready.settled.len() < SETTLEMENTS_MAX {
+                return;
+            }
+            taken.await;
+        }
+    }
+
     /// Ends the stream; without a reason, because the client closed it.
     fn end(&self, why: Option<End>) {
         self.tell(|state| {
@@ -130,7 +145,7 @@ impl Link {
                     }
                 }
                 Some(End::Told(refused)) => state.tell_end(refused),
-                Some(End::Status(status)) => state.status = Some(status),
+                Some(End::Status(status)) => (state.queue, state.status) = (None, Some(status)),
             }
         });
     }
@@ -195,6 +210,7 @@ impl futures::Stream for Deliveries {
         let mut state = self.link.state.lock();
         let deliveries = state.take(cx);
         let rest = mem::take(&mut state.ready);
+        self.link.taken.notify_one();
         if !deliveries.is_empty() || rest != proto::ConsumeResponse::default() {
             return Poll::Ready(Some(Ok(ConsumeResponse { deliveries, rest })));
         }
@@ -295,6 +311,7 @@ impl Consumer<'_> {
                     if is_closing {
                         break;
                     }
+                    self.link.room().await;
                 }
             }
         }

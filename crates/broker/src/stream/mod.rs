@@ -8,6 +8,7 @@
 //! broker does, and says why in words.
 
 mod consume;
+mod outbox;
 mod publish;
 mod refusal;
 #[cfg(test)]
@@ -33,13 +34,13 @@ impl Streams {
 
 #[tonic::async_trait]
 impl Stream for Streams {
-    type PublishStream = publish::Answers;
+    type PublishStream = outbox::Answers;
     type ConsumeStream = consume::Deliveries;
 
     async fn publish(
         &self,
         request: Request<Streaming<PublishRequest>>,
-    ) -> Result<Response<publish::Answers>, Status> {
+    ) -> Result<Response<outbox::Answers>, Status> {
         self.context.metrics.call("Stream", "publish", "ok");
         Ok(Response::new(publish::serve(Arc::clone(&self.context), request.into_inner())))
     }

@@ -1,12 +1,12 @@
 //! One `Publish` stream: many producers, pipelined batches, cumulative answers.
 //!
-//! The reading half walks the messages of a batch, leaves out what can never be stored and hands
-//! the rest to the topic as the log will keep it; the log's answer goes from its writer thread
-//! straight to the writing half. What this leaves to others: sequences (the log), durability.
+//! Here is the reading half: it walks the messages of a batch, leaves out what can never be stored
+//! and hands the rest to the topic as the log will keep it. What this leaves to others: the answers
+//! ([`outbox`](super::outbox)), sequences (the log), durability.
 //!
-//! Law: every message that comes in is answered once, with an offset or a reason, unless its
-//! stream ends first; and a batch that is not answered holds its memory.
+//! Law: a batch that is not answered holds its memory, and no more is read than can be answered.
 
+use super::outbox::{Answer, Answers, Outbox};
 use super::refusal::Refused;
 use crate::context::Context;
 use crate::schema::{self, Tagged, Wanted};
@@ -15,21 +15,17 @@ use bytes::Bytes;
 use danube_core::name::ProducerName;
 use danube_core::sequence::{Origin, RUNS_MAX};
 use danube_core::{Delivery, Fault, TopicName};
-use danube_store::{Appended, RecordBatchBuilder};
+use danube_store::RecordBatchBuilder;
 use danube_wire::convert;
 use danube_wire::limit::message_len_max;
 use danube_wire::proto::stream as proto;
 use danube_wire::record::native::{self, Checked, Wrapping};
-use danube_wire::stream::{Batch, PublishRequest, PublishResponse};
-use parking_lot::Mutex;
+use danube_wire::stream::{Batch, PublishRequest};
 use std::collections::{HashMap, VecDeque};
-use std::mem;
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{self, Poll, Waker};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tonic::{Status, Streaming};
 
 /// Producers that one stream may have open.
@@ -64,104 +60,7 @@ pub(super) fn serve(context: Arc<Context>, incoming: Streaming<PublishRequest>) 
         };
         outbox.end(end);
     });
-    Answers { outbox, reading: reading.abort_handle() }
-}
-
-/// What waits to be told to the client. It is bounded by what the client may have under way.
-#[derive(Default)]
-struct Outbox {
-    state: Mutex<OutboxState>,
-}
-
-#[derive(Default)]
-struct OutboxState {
-    ready: PublishResponse,
-    /// Batches handed to a topic and not answered.
-    under_way: u64,
-    waker: Option<Waker>,
-    end: Option<Result<(), Status>>,
-    is_told: bool,
-}
-
-impl Outbox {
-    fn tell(&self, add: impl FnOnce(&mut OutboxState)) {
-        let mut state = self.state.lock();
-        add(&mut state);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// Ends the stream once everything under way is answered.
-    fn end(&self, status: Option<Status>) {
-        self.tell(|state| state.end = Some(status.map_or(Ok(()), Err)));
-    }
-
-    fn refuse(&self, producer: u32, first_sequence: u64, count: u32, refused: Refused) {
-        self.tell(|state| {
-            state.ready.refusals.push(refusal(producer, first_sequence, count, refused));
-        });
-    }
-}
-
-fn refusal(
-    producer: u32,
-    first_sequence: u64,
-    count: u32,
-    refused: Refused,
-) -> proto::PublishRefusal {
-    let Refused { refusal, reason, retry_after_ms } = refused;
-    let refusal = refusal.into();
-    proto::PublishRefusal { producer, first_sequence, count, refusal, reason, retry_after_ms }
-}
-
-impl OutboxState {
-    /// Adds an answer, to the one before where both sequences and offsets go on.
-    fn acknowledge(&mut self, producer: u32, first_sequence: u64, appended: Appended) {
-        let Appended { first, count } = appended;
-        if let Some(last) = self.ready.acks.last_mut()
-            && last.producer == producer
-            && last.first_sequence + u64::from(last.count) == first_sequence
-            && last.first_offset + u64::from(last.count) == first.0
-            && let Some(together) = last.count.checked_add(count)
-        {
-            last.count = together;
-            return;
-        }
-        let first_offset = first.0;
-        self.ready.acks.push(proto::PublishAck { producer, first_sequence, first_offset, count });
-    }
-}
-
-/// The writing half of a stream.
-pub(crate) struct Answers {
-    outbox: Arc<Outbox>,
-    reading: AbortHandle,
-}
-
-impl futures::Stream for Answers {
-    type Item = Result<PublishResponse, Status>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut state = self.outbox.state.lock();
-        if state.ready != PublishResponse::default() {
-            return Poll::Ready(Some(Ok(mem::take(&mut state.ready))));
-        }
-        if state.under_way == 0 && state.end.is_some() {
-            let end = state.end.clone().filter(|_| !mem::replace(&mut state.is_told, true));
-            return Poll::Ready(end.and_then(Result::err).map(Err));
-        }
-        state.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for Answers {
-    fn drop(&mut self) {
-        self.reading.abort();
-    }
+    Answers::new(outbox, reading.abort_handle())
 }
 
 /// A producer that is open on this stream.
@@ -247,8 +146,9 @@ impl Reader {
             self.publish(batch).await;
         }
         for proto::CloseProducer { producer } in request.close {
-            self.producers.remove(&producer);
-            self.outbox.tell(|state| state.ready.closed.push(proto::ProducerClosed { producer }));
+            let known = self.producers.remove(&producer);
+            let under_way = known.map_or_else(Arc::default, |known| known.under_way);
+            self.outbox.close(producer, under_way);
         }
     }
 
@@ -269,7 +169,7 @@ impl Reader {
         match opened {
             Ok((producer, opened)) => {
                 self.producers.insert(request.producer, producer);
-                self.outbox.tell(|state| state.ready.opened.push(opened));
+                self.outbox.opened(opened);
             }
             Err(refused) => self.outbox.refuse(request.producer, 0, 0, refused),
         }
@@ -277,6 +177,7 @@ impl Reader {
 
     /// Hands a batch to its topic, without the messages that can never be stored.
     async fn publish(&mut self, batch: Batch) {
+        self.outbox.room().await;
         let Batch { producer: number, first_sequence, messages } = batch;
         let count = messages.count();
         let Some(producer) = self.producers.get_mut(&number) else {
@@ -322,23 +223,9 @@ impl Reader {
         let memory = Arc::clone(&self.context.publish_memory);
         let bytes = u32::try_from(batch.byte_len()).unwrap_or(u32::MAX);
         let Ok(permit) = memory.acquire_many_owned(bytes).await else { return };
-        let (outbox, under_way) = (Arc::clone(&self.outbox), Arc::clone(&producer.under_way));
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-        under_way.fetch_add(1, Ordering::AcqRel);
-        self.outbox.state.lock().under_way += 1;
-        let done = move |result: Result<Appended, BatchFault>| {
-            under_way.fetch_sub(1, Ordering::AcqRel);
-            outbox.tell(|state| {
-                state.under_way -= 1;
-                match result {
-                    Ok(appended) => state.acknowledge(number, first_sequence, appended),
-                    Err(fault) => {
-                        let refused = refusal(number, first_sequence, count, fault.into());
-                        state.ready.refusals.push(refused);
-                    }
-                }
-            });
-        };
+        let of = (number, first_sequence, count);
+        let answer = Answer::owed(&self.outbox, &producer.under_way, of);
         let origin =
             Origin { after: producer.after(first_sequence), first_sequence, ..producer.origin };
         let publish = PublishBatch {
@@ -347,7 +234,7 @@ impl Reader {
             batch,
             arrived,
             permit,
-            done: Box::new(done),
+            done: Box::new(move |result| answer.tell(result)),
         };
         if let Err(unsent) = producer.topic.publish_batch(publish).await {
             let name = &producer.topic.identity().name;
@@ -376,7 +263,9 @@ impl Run {
 /// Whether the producer may have this batch under way.
 fn admit(producer: &Producer, first_sequence: u64, count: u32) -> Result<(), Refused> {
     let topic = &producer.topic.identity().name;
-    if first_sequence == 0 || count == 0 || count > MESSAGES_MAX {
+    // The upper end leaves room to count up.
+    let is_number = (1..u64::MAX - u64::from(MESSAGES_MAX)).contains(&first_sequence);
+    if !is_number || count == 0 || count > MESSAGES_MAX {
         let reason = format!(
             "topic `{topic}`: a batch of {count} messages from sequence number {first_sequence} on; \
              a batch has 1 to {MESSAGES_MAX} messages, and the first one ever has number 1"

@@ -253,6 +253,8 @@ async fn a_producer_that_comes_back_neither_loses_nor_doubles() {
     assert_eq!(kinds(&fenced), [Refusal::Fenced]);
     let early = new.publish_texts(9, &["y"]).await;
     assert_eq!(kinds(&early), [Refusal::OutOfOrder]);
+    let endless = new.publish_texts(u64::MAX, &["z", "z"]).await;
+    assert_eq!(kinds(&endless), [Refusal::Invalid], "no number can follow it");
     house.broker.stop().await.expect("stops");
 }
 
