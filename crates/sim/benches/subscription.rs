@@ -1,19 +1,23 @@
 //! How fast the subscription engine is by itself: pairs of a delivery and its ack, per second and
 //! core, with no log, no stream and no network.
 //!
-//! `cargo bench -p danube-sim --bench subscription [-- NAME] [--pairs N]`. A case takes the clock along (a millisecond
-//! per 1,000 pairs), drains what streams were given turn by turn, and acks in the order of
-//! delivery. Times are those of the processor (where Linux tells them), so that a busy machine does
-//! not spoil them; for instruction counts run a case under callgrind.
+//! `cargo bench -p danube-sim --bench subscription [-- NAME]`. A case takes the clock along (a
+//! millisecond per 1,000 pairs), drains what streams were given turn by turn, and acks in the order
+//! of delivery. Times are those of the processor (where Linux tells them), so that a busy machine
+//! does not spoil them; for instruction counts run a case with `--profile-time` under callgrind.
 //!
 //! Law: nothing is asserted about time here; the figures are read by people.
 
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use danube_core::subscription::{Config, Effect, Event, Item, Progress, Subscription};
 use danube_core::{ConsumerId, FailurePolicy, Offset, SubscriptionType, Tick};
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+/// Pairs of one measured run; long enough for what each begins with not to count.
+const PAIRS: u64 = 300_000;
 /// Room of each stream, as in the broker.
 const ROOM: u32 = 32;
 
@@ -52,18 +56,23 @@ const fn case(
     Case { name, kind, keys, consumers, window_max, turn }
 }
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let pairs = words.iter().position(|word| word == "--pairs");
-    let pairs = pairs.map_or(3_000_000, |at| words[at + 1].parse().expect("a number of pairs"));
-    let name = words.first().filter(|word| !word.starts_with("--"));
-    for case in CASES.iter().filter(|case| name.is_none_or(|name| name == case.name)) {
-        let began = clock();
-        let done = run(case, pairs);
-        let rate = done as f64 / (clock() - began).as_secs_f64() / 1e6;
-        println!("{:<26} {rate:>6.2} million pairs/s  {:>4.0} ns", case.name, 1e3 / rate);
+fn subscription(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("subscription");
+    group.sample_size(10).throughput(Throughput::Elements(PAIRS));
+    for case in CASES {
+        group.bench_function(case.name, |bencher| {
+            bencher.iter_custom(|times| {
+                let began = clock();
+                (0..times).for_each(|_| assert_eq!(run(case, black_box(PAIRS)), PAIRS));
+                clock() - began
+            });
+        });
     }
+    group.finish();
 }
+
+criterion_group!(benches, subscription);
+criterion_main!(benches);
 
 /// Time that this thread has had a processor; else time.
 fn clock() -> Duration {
@@ -73,7 +82,7 @@ fn clock() -> Duration {
     spent.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
-/// Takes `total` messages through the engine.
+/// Takes `total` messages through the engine; how many were acked.
 fn run(case: &Case, total: u64) -> u64 {
     let keys: Vec<Arc<str>> = (0..case.keys).map(|n| Arc::from(format!("key-{n}"))).collect();
     let config = Config::new(case.kind, FailurePolicy::default(), case.window_max);
