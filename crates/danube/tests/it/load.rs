@@ -12,6 +12,7 @@ use crate::harness::Addresses;
 use crate::wire::{Control, Wire, message, offset_of, within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::Streaming;
 
@@ -45,6 +46,8 @@ type Who = (&'static str, String);
 pub struct Load {
     lanes: BTreeMap<Who, Lane>,
     acks: BTreeMap<&'static str, Acks>,
+    /// How many messages were acknowledged, as it happens.
+    served: watch::Sender<u64>,
 }
 
 /// What the consumer of one topic was promised.
@@ -82,7 +85,8 @@ impl Load {
         for (topic, _) in TOPICS {
             let wire = Wire::connect(&at.broker).await;
             for (who, lane) in self.lanes.iter().filter(|((of, _), _)| *of == topic) {
-                producers.spawn(publish(wire.clone(), who.clone(), lane.clone()));
+                let served = self.served.clone();
+                producers.spawn(publish(wire.clone(), who.clone(), lane.clone(), served));
             }
             let acks = self.acks.remove(topic).expect("made in set_up");
             consumers.spawn(consume(wire, topic, acks));
@@ -96,6 +100,16 @@ impl Load {
             let (topic, acks) =
                 done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
             self.acks.insert(topic, acks);
+        }
+    }
+
+    /// Resolves when `count` more messages than now are acknowledged.
+    pub fn in_the_middle(&self, count: u64) -> impl Future<Output = ()> + use<> {
+        let mut served = self.served.subscribe();
+        let goal = *served.borrow() + count;
+        async move {
+            let reached = served.wait_for(|served| *served >= goal);
+            within("messages to be acknowledged", reached).await.expect("the load is there");
         }
     }
 
@@ -174,7 +188,12 @@ pub fn parse(text: &str) -> Option<(&str, u64)> {
 }
 
 /// Publishes one message after another until one is not acknowledged.
-async fn publish(mut wire: Wire, who: Who, mut lane: Lane) -> (Who, Lane) {
+async fn publish(
+    mut wire: Wire,
+    who: Who,
+    mut lane: Lane,
+    served: watch::Sender<u64>,
+) -> (Who, Lane) {
     let (topic, name) = &who;
     if let Ok(id) = wire.create_producer(topic, name).await {
         loop {
@@ -185,6 +204,7 @@ async fn publish(mut wire: Wire, who: Who, mut lane: Lane) -> (Who, Lane) {
                 break;
             }
             lane.acknowledged.insert(sequence);
+            served.send_modify(|count| *count += 1);
         }
     }
     (who, lane)

@@ -7,7 +7,6 @@ use crate::harness::Node;
 use crate::load::Load;
 use crate::wire::{Control, Wire};
 use rustix::process::Signal;
-use std::time::Duration;
 use tokio::task::block_in_place;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,9 +16,9 @@ async fn nothing_acknowledged_is_lost_by_sigterm_under_load() {
     let mut load = Load::set_up(&addresses).await;
     for signal in [Signal::TERM, Signal::INT, Signal::TERM] {
         let before = load.acknowledged();
+        let in_the_middle = load.in_the_middle(300);
         let stopping = async {
-            // Long enough to be in the middle of it.
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            in_the_middle.await;
             node.signal(signal);
             let status = block_in_place(|| node.wait());
             assert!(status.success(), "after {signal:?}: {status}; stderr:\n{}", node.stderr());
