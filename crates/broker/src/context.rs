@@ -2,14 +2,16 @@
 //!
 //! Law: nothing in here is locked across an await, and nothing in here belongs to a single topic.
 
-use crate::admin::Replays;
+use crate::admin::{Applying, Replays};
 use crate::broker::Addresses;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::options::BrokerOptions;
 use crate::schema::Schemas;
 use crate::topics::Topics;
-use danube_core::Incarnation;
+use danube_core::catalog::{Catalog, Topic};
+use danube_core::settings::{BrokerDefaults, TopicSettings};
+use danube_core::{Incarnation, TopicName};
 use danube_meta::Meta;
 use danube_store::Store;
 use std::sync::{Arc, OnceLock};
@@ -35,6 +37,9 @@ pub(crate) struct Context {
     pub(crate) incarnation: Incarnation,
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
+    pub(crate) applying: Applying,
+    /// What topics inherit of the options.
+    pub(crate) defaults: BrokerDefaults,
     pub(crate) schemas: Schemas,
     /// One permit per byte of a publish on its way.
     pub(crate) publish_memory: Arc<Semaphore>,
@@ -57,6 +62,7 @@ impl Context {
         incarnation: Incarnation,
     ) -> Context {
         Context {
+            defaults: options.defaults(),
             options,
             clock: Clock::start(),
             meta,
@@ -65,6 +71,7 @@ impl Context {
             incarnation,
             topics: Topics::default(),
             replays: Replays::default(),
+            applying: Applying::default(),
             schemas: Schemas::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
             stopping: CancellationToken::new(),
@@ -76,6 +83,16 @@ impl Context {
     pub(crate) fn set_addresses(&self, addresses: Addresses, broker_url: String) {
         let first = self.bound.set(Bound { addresses, broker_url });
         assert!(first.is_ok(), "the listeners are bound once");
+    }
+
+    /// What holds for a topic, with all layers resolved.
+    pub(crate) fn settings(
+        &self,
+        catalog: &Catalog,
+        name: &TopicName,
+        topic: &Topic,
+    ) -> TopicSettings {
+        TopicSettings::resolve(catalog, name, topic, &self.defaults)
     }
 
     fn bound(&self) -> &Bound {

@@ -4,6 +4,7 @@
 //! flags over them. Law: nothing here is read while the broker runs, so no two topics can see
 //! different settings.
 
+use danube_core::settings::{BrokerDefaults, Limit};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -78,6 +79,31 @@ pub struct Policies {
     pub max_consumers_per_topic: u32,
     /// Consumers of one subscription.
     pub max_consumers_per_subscription: u32,
+    /// Messages that one topic partition takes, per second.
+    pub max_publish_rate: u32,
+    /// Messages that one subscription hands out, per second.
+    pub max_subscription_dispatch_rate: u32,
+}
+
+impl BrokerOptions {
+    /// What topics inherit where nobody sets anything.
+    pub(crate) fn defaults(&self) -> BrokerDefaults {
+        let policies = &self.policies;
+        let limits = [
+            (Limit::MaxProducersPerTopic, policies.max_producers_per_topic),
+            (Limit::MaxSubscriptionsPerTopic, policies.max_subscriptions_per_topic),
+            (Limit::MaxConsumersPerTopic, policies.max_consumers_per_topic),
+            (Limit::MaxConsumersPerSubscription, policies.max_consumers_per_subscription),
+            (Limit::MaxPublishRate, policies.max_publish_rate),
+            (Limit::MaxSubscriptionDispatchRate, policies.max_subscription_dispatch_rate),
+            (Limit::MaxMessageSize, u32::try_from(policies.max_message_size).unwrap_or(u32::MAX)),
+        ];
+        BrokerDefaults {
+            limits: limits.into_iter().collect(),
+            max_unacked_messages: self.dispatch.max_unacked_messages,
+            max_unacked_messages_native: self.dispatch.native_window(),
+        }
+    }
 }
 
 impl Default for BrokerOptions {
@@ -135,6 +161,8 @@ impl Default for Policies {
             max_subscriptions_per_topic: 0,
             max_consumers_per_topic: 0,
             max_consumers_per_subscription: 0,
+            max_publish_rate: 0,
+            max_subscription_dispatch_rate: 0,
         }
     }
 }

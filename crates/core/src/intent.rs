@@ -28,6 +28,21 @@ impl Delivery {
             Delivery::Reliable => "Reliable",
         }
     }
+
+    /// Parses either spelling; case does not matter, and `-` and `_` are skipped.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FaultKind::Invalid) for any other word.
+    pub fn parse(text: &str) -> Result<Delivery, Fault> {
+        match text.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+            "nonreliable" => Ok(Delivery::NonReliable),
+            "reliable" => Ok(Delivery::Reliable),
+            _ => Err(Fault::invalid(format!(
+                "unknown delivery `{}`; known are NonReliable and Reliable",
+                text.escape_debug()
+            ))),
+        }
+    }
 }
 
 /// What an acknowledged publish of a topic survives; each survives what those before it do.
@@ -49,6 +64,37 @@ impl WalSyncMode {
             WalSyncMode::Async => "async",
             WalSyncMode::OsCacheFlush => "os_cache_flush",
             WalSyncMode::FsyncBatch => "fsync_batch",
+        }
+    }
+
+    /// What something that was answered in this mode survives, as the end of a sentence.
+    pub fn survives(self) -> &'static str {
+        match self {
+            WalSyncMode::Async => {
+                "nothing for certain: it is answered once the broker has taken it, and written a \
+                 moment later"
+            }
+            WalSyncMode::OsCacheFlush => {
+                "a crash or kill of the broker: it is answered once the kernel has it; a power \
+                 loss or kernel crash may lose the last moments"
+            }
+            WalSyncMode::FsyncBatch => "a power loss: it is answered once the device has it",
+        }
+    }
+
+    /// Parses a stored spelling; case does not matter and `-` equals `_`.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FaultKind::Invalid), listing the words.
+    pub fn parse(text: &str) -> Result<WalSyncMode, Fault> {
+        match text.to_ascii_lowercase().replace('-', "_").as_str() {
+            "async" => Ok(WalSyncMode::Async),
+            "os_cache_flush" => Ok(WalSyncMode::OsCacheFlush),
+            "fsync_batch" => Ok(WalSyncMode::FsyncBatch),
+            _ => Err(Fault::invalid(format!(
+                "unknown WAL sync mode `{}`; known are async, os_cache_flush, fsync_batch",
+                text.escape_debug()
+            ))),
         }
     }
 }

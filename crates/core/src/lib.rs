@@ -13,12 +13,15 @@ pub mod change;
 pub mod fault;
 pub mod ids;
 pub mod intent;
+pub mod manifest;
 pub mod name;
 pub mod policy;
 pub mod position;
+pub mod rate;
 pub mod retention;
 pub mod schema;
 pub mod sequence;
+pub mod settings;
 pub mod subscription;
 
 pub use fault::{Fault, FaultKind};

@@ -22,6 +22,35 @@ pub enum SubscriptionType {
     KeyShared,
 }
 
+impl SubscriptionType {
+    /// The stored spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SubscriptionType::Exclusive => "exclusive",
+            SubscriptionType::Shared => "shared",
+            SubscriptionType::Failover => "failover",
+            SubscriptionType::KeyShared => "key_shared",
+        }
+    }
+
+    /// Parses a word; case does not matter, and `-` and `_` are skipped.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FaultKind::Invalid) for any other word.
+    pub fn parse(text: &str) -> Result<SubscriptionType, Fault> {
+        match text.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+            "exclusive" => Ok(SubscriptionType::Exclusive),
+            "shared" => Ok(SubscriptionType::Shared),
+            "failover" => Ok(SubscriptionType::Failover),
+            "keyshared" => Ok(SubscriptionType::KeyShared),
+            _ => Err(Fault::invalid(format!(
+                "unknown subscription type `{}`; known are exclusive, shared, failover, key_shared",
+                text.escape_debug()
+            ))),
+        }
+    }
+}
+
 /// How the delay grows from one re-delivery to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +59,16 @@ pub enum Backoff {
     Fixed,
     /// Twice the delay each time.
     Exponential,
+}
+
+impl Backoff {
+    /// The stored spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Backoff::Fixed => "fixed",
+            Backoff::Exponential => "exponential",
+        }
+    }
 }
 
 /// The document at `/topics/{ns}/{topic}/subscriptions/{sub}/failure_policy`.

@@ -20,6 +20,8 @@ pub enum Exit {
     Unreachable = 3,
     /// Some of the work was done, and some was refused.
     Partial = 4,
+    /// A dry run that would have changed something. No error at all.
+    Pending = 10,
 }
 
 /// One failed command.
@@ -63,6 +65,11 @@ impl Failure {
         Failure::new(Exit::PipeClosed, "stdout was closed")
     }
 
+    /// [`Exit::Pending`].
+    pub fn pending() -> Failure {
+        Failure::new(Exit::Pending, "nothing was changed yet")
+    }
+
     /// Adds what to do next.
     pub fn help(self, help: impl Into<String>) -> Failure {
         Failure { help: Some(help.into()), ..self }
@@ -70,7 +77,7 @@ impl Failure {
 
     /// Prints the error and turns it into the exit code.
     pub fn report(self) -> ExitCode {
-        if self.exit != Exit::PipeClosed {
+        if !matches!(self.exit, Exit::PipeClosed | Exit::Pending) {
             eprintln!("error: {}", self.message);
             if let Some(help) = self.help {
                 eprintln!(" help: {help}");

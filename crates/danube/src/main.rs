@@ -15,6 +15,8 @@ mod ctl;
 mod demo;
 mod doctor;
 mod failure;
+mod manual;
+mod mcp;
 mod output;
 mod produce;
 mod schema;
@@ -22,7 +24,7 @@ mod signals;
 mod start;
 mod wire;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -54,6 +56,12 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Measure a broker
     Bench(bench::Arguments),
+    /// Let AI agents and assistants operate a broker (Model Context Protocol)
+    Mcp(mcp::Arguments),
+    /// Print a script that completes commands in a shell
+    Completions(manual::Completions),
+    /// Write man pages
+    Man(manual::Manual),
     /// Print the version
     Version,
 }
@@ -84,6 +92,9 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments).await,
+        Command::Mcp(arguments) => mcp::run(arguments).await,
+        Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
+        Command::Man(arguments) => manual::pages(&arguments, Cli::command()),
         Command::Version => output::line(concat!("danube ", env!("CARGO_PKG_VERSION"))),
     }
 }

@@ -38,3 +38,13 @@ pub fn line(text: impl AsRef<str>) -> Result<(), Failure> {
 pub fn json(document: &serde_json::Value) -> Result<(), Failure> {
     line(format!("{document:#}"))
 }
+
+/// Writes a YAML document to stdout.
+///
+/// # Errors
+/// As [`line`].
+pub fn yaml(document: &serde_json::Value) -> Result<(), Failure> {
+    let text = serde_norway::to_string(document)
+        .map_err(|error| Failure::refused(format!("the result has no form in YAML: {error}")))?;
+    line(text.trim_end())
+}

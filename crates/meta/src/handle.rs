@@ -78,7 +78,24 @@ impl Meta {
     /// happen); [`Unsupported`](danube_core::FaultKind::Unsupported) or
     /// [`Internal`](danube_core::FaultKind::Internal) when the catalog has stopped for good.
     pub async fn propose(&self, change: impl Into<Change>, at: WallMs) -> Result<Outcome, Fault> {
-        let command = Command::new(change.into(), at).encode();
+        self.order(Command::new(change.into(), at)).await
+    }
+
+    /// The same, asked for by `by`, which the catalog's trail is to have.
+    ///
+    /// # Errors
+    /// As [`Meta::propose`].
+    pub async fn propose_by(
+        &self,
+        change: impl Into<Change>,
+        at: WallMs,
+        by: String,
+    ) -> Result<Outcome, Fault> {
+        self.order(Command::new(change.into(), at).by(by)).await
+    }
+
+    async fn order(&self, command: Command) -> Result<Outcome, Fault> {
+        let command = command.encode();
         let (reply, answer) = oneshot::channel();
         let asking = async {
             let request = Request::Propose { command, reply };

@@ -2,8 +2,10 @@
 
 use crate::error::OpError;
 use danube_core::catalog::DEFAULT_NAMESPACE;
+use danube_core::settings::Limit;
 use danube_core::{NamespaceName, SubscriptionName, TopicName};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// The topic a verb is about.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
@@ -56,6 +58,76 @@ impl SubscriptionArg {
     pub fn names(&self) -> Result<(TopicName, SubscriptionName), OpError> {
         Ok((self.topic.name()?, SubscriptionName::parse(&self.subscription)?))
     }
+}
+
+/// `KEY=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pair {
+    /// What is before the first `=`.
+    pub key: String,
+    /// What is behind it.
+    pub value: String,
+}
+
+impl std::str::FromStr for Pair {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pair, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => {
+                Ok(Pair { key: key.to_owned(), value: value.to_owned() })
+            }
+            _ => Err("say what has which value, as KEY=VALUE".to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for Pair {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Pair, String> {
+        text.parse()
+    }
+}
+
+impl From<Pair> for String {
+    fn from(pair: Pair) -> String {
+        format!("{}={}", pair.key, pair.value)
+    }
+}
+
+/// Pairs by key.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming a key that is there twice.
+pub fn pairs(pairs: &[Pair]) -> Result<HashMap<String, String>, OpError> {
+    let mut found = HashMap::new();
+    for Pair { key, value } in pairs {
+        if found.insert(key.clone(), value.clone()).is_some() {
+            return Err(OpError::usage(format!("`{}` is given twice", key.escape_debug())));
+        }
+    }
+    Ok(found)
+}
+
+/// Pairs as limits by name.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), naming what is no limit or no number.
+pub fn limits(given: &[Pair]) -> Result<HashMap<String, u32>, OpError> {
+    let limit = |(name, value): (String, String)| {
+        let name = Limit::parse(&name)?.as_str().to_owned();
+        let value = value.parse::<u32>().map_err(|_| {
+            OpError::usage(format!(
+                "limit {name}: `{}` is not a number from 0 to {}",
+                value.escape_debug(),
+                u32::MAX
+            ))
+        })?;
+        Ok((name, value))
+    };
+    pairs(given)?.into_iter().map(limit).collect()
 }
 
 #[cfg(test)]

@@ -57,9 +57,20 @@ fn endpoint(url: &str) -> Result<Endpoint, OpError> {
 /// # Errors
 /// The status of the server, or DEADLINE_EXCEEDED.
 pub async fn call<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Status> {
-    match tokio::time::timeout(CALL_TIMEOUT, call).await {
+    call_within(CALL_TIMEOUT, call).await
+}
+
+/// The same with a limit of its own, for a call that does a lot.
+///
+/// # Errors
+/// As [`call`].
+pub async fn call_within<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Status> {
+    match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer.map(Response::into_inner),
-        Err(_) => Err(Status::deadline_exceeded(format!("no answer within {CALL_TIMEOUT:?}"))),
+        Err(_) => Err(Status::deadline_exceeded(format!("no answer within {limit:?}"))),
     }
 }
 

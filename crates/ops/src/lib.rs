@@ -9,18 +9,25 @@
 //! into requests, and answers into a value.
 
 pub mod args;
+pub mod brokers;
 pub mod channel;
+pub mod cluster;
+mod contract;
 mod error;
 mod list;
+pub mod manifest;
 pub mod metadata;
 pub mod namespaces;
 mod operation;
+mod reference;
 pub mod schemas;
 mod session;
+pub mod tools;
 pub mod topics;
 pub mod view;
 
 pub use error::{ErrorKind, OpError};
 pub use list::{NOUNS, OPS, commands, find};
 pub use operation::{Call, Effect, Op, Operation, Output, Permission, Reply, Spec};
+pub use reference::reference;
 pub use session::Session;

@@ -6,6 +6,7 @@
 use crate::error::OpError;
 use crate::session::Session;
 use clap::{ArgMatches, Command};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -69,13 +70,18 @@ pub trait Operation: clap::Args + Serialize + DeserializeOwned + Send + Sync + '
 }
 
 /// The result of an operation: a document by its `Serialize`, and a view for people.
-pub trait Output: Serialize + Send {
+pub trait Output: Serialize + JsonSchema + Send {
     /// The view for people, without a line end after the last line; empty when there is nothing.
     fn text(&self) -> String;
 
     /// What should be known besides, such as that there was more.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether it is a dry run that would have changed something.
+    fn pending(&self) -> bool {
+        false
     }
 
     /// What was not done, where the rest was.
@@ -100,6 +106,8 @@ pub struct Reply {
     pub notes: Vec<String>,
     /// What was not done, where the rest was.
     pub partial: Option<String>,
+    /// Whether it was a dry run that would have changed something.
+    pub pending: bool,
     /// Why the answer is no.
     pub refused: Option<String>,
 }
@@ -112,6 +120,7 @@ impl Reply {
             text: output.text(),
             notes: output.notes(),
             partial: output.partial(),
+            pending: output.pending(),
             refused: output.refused(),
         }
     }
@@ -159,6 +168,7 @@ pub struct Op {
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Run>, clap::Error>,
     read: fn(Value) -> Result<Box<dyn Run>, serde_json::Error>,
+    pub(crate) output: fn() -> Value,
 }
 
 impl Op {
@@ -169,6 +179,10 @@ impl Op {
             augment: O::augment_args,
             parse: |matches| Ok(Box::new(O::from_arg_matches(matches)?)),
             read: |arguments| Ok(Box::new(serde_json::from_value::<O>(arguments)?)),
+            output: || {
+                let settings = SchemaSettings::draft2020_12().for_serialize();
+                SchemaGenerator::new(settings).into_root_schema_for::<O::Output>().to_value()
+            },
         }
     }
 

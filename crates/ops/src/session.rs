@@ -7,6 +7,7 @@ use crate::channel;
 use crate::error::OpError;
 use danube_wire::proto::control::control_client::ControlClient;
 use danube_wire::proto::danube_admin::broker_admin_client::BrokerAdminClient;
+use danube_wire::proto::danube_admin::cluster_admin_client::ClusterAdminClient;
 use danube_wire::proto::danube_admin::namespace_admin_client::NamespaceAdminClient;
 use danube_wire::proto::danube_admin::topic_admin_client::TopicAdminClient;
 use danube_wire::proto::danube_schema::schema_registry_client::SchemaRegistryClient;
@@ -77,6 +78,11 @@ impl Session {
     /// The compatible namespace service.
     pub async fn namespaces(&self) -> Result<NamespaceAdminClient<Channel>, OpError> {
         Ok(NamespaceAdminClient::new(self.channel().await?))
+    }
+
+    /// The compatible cluster service.
+    pub async fn cluster(&self) -> Result<ClusterAdminClient<Channel>, OpError> {
+        Ok(ClusterAdminClient::new(self.channel().await?))
     }
 
     /// The compatible broker service.

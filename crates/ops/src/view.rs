@@ -8,6 +8,11 @@ pub fn payload(bytes: &[u8]) -> (String, &'static str) {
     }
 }
 
+/// A time in milliseconds since 1970, as RFC 3339 has it.
+pub fn time(ms: u64) -> String {
+    danube_core::position::Rfc3339(danube_core::WallMs(ms)).to_string()
+}
+
 /// Control characters escaped, all else as it is.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());

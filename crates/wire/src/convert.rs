@@ -70,14 +70,7 @@ pub fn stream_position(position: Option<stream::Position>) -> Position {
 /// # Errors
 /// [`Invalid`](danube_core::FaultKind::Invalid) for any other word.
 pub fn delivery_word(word: &str) -> Result<Delivery, Fault> {
-    match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
-        "nonreliable" => Ok(Delivery::NonReliable),
-        "reliable" => Ok(Delivery::Reliable),
-        _ => Err(Fault::invalid(format!(
-            "unknown delivery `{}`; known are NonReliable and Reliable",
-            word.escape_debug()
-        ))),
-    }
+    Delivery::parse(word)
 }
 
 /// A `ConsumerRequest.SubscriptionType`.

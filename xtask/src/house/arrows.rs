@@ -24,7 +24,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "danube-core",
         ours: &[],
-        others: Some(&["rpds", "serde", "serde_json", "thiserror"]),
+        others: Some(&["rpds", "saphyr-parser", "serde", "serde_json", "thiserror"]),
     },
     Row {
         name: "danube-schema",

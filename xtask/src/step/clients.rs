@@ -1,4 +1,4 @@
-//! Steps `binary`, `rust-client`, `python-client`: the published official clients, unmodified,
+//! Steps `binary`, `rust-client`, `python-client`, `mcp-client`: the published official clients, unmodified,
 //! against the binary just built.
 //!
 //! The tests live in `interop/`; they learn from `DANUBE_BIN` which binary to start. What the
@@ -40,6 +40,17 @@ pub fn python(ground: &Ground) -> Result<()> {
     Ok(())
 }
 
+/// The tests of `interop/mcp`.
+pub fn mcp(ground: &Ground) -> Result<()> {
+    let danube = build(ground)?;
+    let shell = ground.shell()?;
+    let folder = ground.root.join("interop/mcp");
+    let python = environment(&shell, &ground.target.join("interop-mcp"), &folder)?;
+    shell.change_dir(&folder);
+    cmd!(shell, "{python} -m unittest discover -v").env("DANUBE_BIN", danube).run()?;
+    Ok(())
+}
+
 fn build(ground: &Ground) -> Result<PathBuf> {
     let shell = ground.shell()?;
     // As the tests build it: for another selection of packages cargo unifies features differently
@@ -72,7 +83,7 @@ fn environment(shell: &Shell, home: &Path, folder: &Path) -> Result<PathBuf> {
         .context("Python 3 cannot make a virtual environment; Debian has that in python3-venv")?;
     cmd!(shell, "{python} -m pip install --quiet --disable-pip-version-check -r {requirements}")
         .run()
-        .context("pip cannot install what interop/python/requirements.txt asks for")?;
+        .with_context(|| format!("pip cannot install what {} asks for", requirements.display()))?;
     shell.write_file(&stamp, wanted)?;
     Ok(python)
 }

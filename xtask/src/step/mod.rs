@@ -37,5 +37,6 @@ pub const STEPS: &[Step] = &[
         about: "the published Python client works",
         run: clients::python,
     },
+    Step { name: "mcp-client", about: "the official MCP client works", run: clients::mcp },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::context::Context;
+use crate::schema::Caller;
 use danube_core::change::{Change, CreateTopic, Outcome};
 use danube_core::{Delivery, Fault, Intent, TopicName};
 use danube_wire::convert;
@@ -9,6 +10,7 @@ use danube_wire::proto::{control, danube_admin as proto};
 
 pub(super) async fn plain(
     context: &Context,
+    caller: Caller,
     request: proto::NewTopicRequest,
 ) -> Result<proto::TopicResponse, Fault> {
     let change = CreateTopic {
@@ -19,12 +21,13 @@ pub(super) async fn plain(
         schema_subject: request.schema_subject,
         implicit: false,
     };
-    create(context, change).await?;
+    create(context, &caller, change).await?;
     Ok(proto::TopicResponse { success: true })
 }
 
 pub(super) async fn partitioned(
     context: &Context,
+    caller: Caller,
     request: proto::PartitionedTopicRequest,
 ) -> Result<proto::TopicResponse, Fault> {
     let change = CreateTopic {
@@ -35,12 +38,13 @@ pub(super) async fn partitioned(
         schema_subject: request.schema_subject,
         implicit: false,
     };
-    create(context, change).await?;
+    create(context, &caller, change).await?;
     Ok(proto::TopicResponse { success: true })
 }
 
 pub(super) async fn with_intent(
     context: &Context,
+    caller: Caller,
     request: control::CreateTopicRequest,
 ) -> Result<control::CreateTopicResponse, Fault> {
     let name = TopicName::parse(&request.name)?;
@@ -64,12 +68,16 @@ pub(super) async fn with_intent(
         schema_subject: request.schema_subject,
         implicit: false,
     };
-    let topics = create(context, change).await?;
+    let topics = create(context, &caller, change).await?;
     Ok(control::CreateTopicResponse { topics })
 }
 
 /// Proposes the topic; answers everything that was made.
-async fn create(context: &Context, change: CreateTopic) -> Result<Vec<String>, Fault> {
+async fn create(
+    context: &Context,
+    caller: &Caller,
+    change: CreateTopic,
+) -> Result<Vec<String>, Fault> {
     if let Some(subject) = change.schema_subject.as_deref()
         && context.meta.view().subject(subject).is_none()
     {
@@ -80,7 +88,8 @@ async fn create(context: &Context, change: CreateTopic) -> Result<Vec<String>, F
             subject.escape_debug()
         )));
     }
-    let outcome = context.meta.propose(Change::CreateTopic(change), Clock::wall()).await?;
+    let change = Change::CreateTopic(change);
+    let outcome = context.meta.propose_by(change, Clock::wall(), caller.by("")).await?;
     let Outcome::TopicCreated { created, dead_letter } = outcome else { return Ok(Vec::new()) };
     let made: Vec<String> =
         created.iter().chain(&dead_letter).map(|topic| topic.name.to_string()).collect();

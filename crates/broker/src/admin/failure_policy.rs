@@ -3,8 +3,11 @@
 //! A policy may be set before its subscription exists; it is then waiting for it. On a partitioned
 //! topic both work on all partitions. Connected consumers feel the change at once.
 
+use super::follow::follow;
 use crate::clock::Clock;
 use crate::context::Context;
+use crate::schema::Caller;
+use danube_core::catalog::ObjectKey;
 use danube_core::change::{Change, SetFailurePolicy};
 use danube_core::{
     Fault, PolicySource, PolicySources, SubscriptionName, SubscriptionType, TopicName,
@@ -15,6 +18,7 @@ use std::sync::Arc;
 
 pub(super) async fn set(
     context: &Arc<Context>,
+    caller: Caller,
     request: proto::SetSubscriptionFailurePolicyRequest,
 ) -> Result<proto::SubscriptionResponse, Fault> {
     let topic = TopicName::parse(&request.topic)?;
@@ -26,12 +30,9 @@ pub(super) async fn set(
         subscription: subscription.clone(),
         policy: policy.clone(),
     });
-    context.meta.propose(change, Clock::wall()).await?;
-    for partition in super::partitions(context, &topic)? {
-        if let Ok(handle) = context.topics.get(context, &partition) {
-            handle.policy_changed(subscription.clone(), policy.clone()).await;
-        }
-    }
+    let outcome = context.meta.propose_by(change, Clock::wall(), caller.by("")).await?;
+    let key = ObjectKey::Subscription(topic.clone(), subscription.clone());
+    follow(context, &key, outcome).await;
     tracing::info!(%topic, %subscription, ?policy, "failure policy set");
     Ok(proto::SubscriptionResponse { success: true })
 }

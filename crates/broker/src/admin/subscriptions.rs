@@ -1,10 +1,15 @@
 //! Subscriptions of a topic: list, remove, and how many deliveries they may have out.
 
+use super::follow::follow;
 use crate::clock::Clock;
 use crate::context::Context;
-use danube_core::change::{Change, DeleteSubscription, Outcome, SetDispatchConfig};
-use danube_core::{Fault, SubscriptionName, TopicName};
-use danube_wire::proto::danube_admin as proto;
+use crate::schema::Caller;
+use danube_core::catalog::ObjectKey;
+use danube_core::change::{
+    Change, CreateSubscription, DeleteSubscription, Outcome, SetDispatchConfig,
+};
+use danube_core::{Fault, Position, SubscriptionName, SubscriptionType, TopicName};
+use danube_wire::proto::{control, danube_admin as proto};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,27 +29,63 @@ pub(super) async fn list(
 
 pub(super) async fn delete(
     context: &Arc<Context>,
+    caller: Caller,
     request: proto::SubscriptionRequest,
 ) -> Result<proto::SubscriptionResponse, Fault> {
     let topic = TopicName::parse(&request.topic)?;
     let subscription = SubscriptionName::parse(&request.subscription)?;
-    let partitions = super::partitions(context, &topic)?;
+    super::partitions(context, &topic)?;
     let change = Change::DeleteSubscription(DeleteSubscription {
         topic: topic.clone(),
         subscription: subscription.clone(),
     });
-    context.meta.propose(change, Clock::wall()).await?;
-    for partition in partitions {
-        if let Ok(handle) = context.topics.get(context, &partition) {
-            handle.unsubscribed(subscription.clone()).await;
-        }
-    }
+    let outcome = context.meta.propose_by(change, Clock::wall(), caller.by("")).await?;
+    let key = ObjectKey::Subscription(topic.clone(), subscription.clone());
+    follow(context, &key, outcome).await;
     tracing::info!(%topic, %subscription, "removed");
     Ok(proto::SubscriptionResponse { success: true })
 }
 
+pub(super) async fn create(
+    context: &Arc<Context>,
+    caller: Caller,
+    request: control::CreateSubscriptionRequest,
+) -> Result<control::CreateSubscriptionResponse, Fault> {
+    let topic = TopicName::parse(&request.topic)?;
+    let subscription = SubscriptionName::parse(&request.subscription)?;
+    let kind = request.r#type.as_deref().map(SubscriptionType::parse).transpose()?;
+    let position = request.position.as_deref().map(Position::parse).transpose()?;
+    let view = context.meta.view();
+    let partitions = super::partitions(context, &topic)?;
+    let has = |partition: &&TopicName| {
+        view.topic(partition).is_some_and(|topic| topic.subscriptions.contains_key(&subscription))
+    };
+    if let Some(partition) = partitions.iter().find(has) {
+        return Err(Fault::already_exists(format!(
+            "subscription `{subscription}` of topic `{partition}` exists"
+        )));
+    }
+    let change = CreateSubscription {
+        topic: topic.clone(),
+        subscription: subscription.clone(),
+        kind: kind.unwrap_or(SubscriptionType::Shared),
+        starts: super::starts(context, &topic, position.unwrap_or(Position::Latest)).await?,
+    };
+    let outcome = context.meta.propose_by(change, Clock::wall(), caller.by("")).await?;
+    let topics = match &outcome {
+        Outcome::SubscriptionCreated { topics } => topics.clone(),
+        _ => Vec::new(),
+    };
+    let key = ObjectKey::Subscription(topic.clone(), subscription.clone());
+    follow(context, &key, outcome).await;
+    tracing::info!(%topic, %subscription, "created");
+    let topics = topics.into_iter().map(|topic| topic.name.to_string()).collect();
+    Ok(control::CreateSubscriptionResponse { topics })
+}
+
 pub(super) async fn set_dispatch(
     context: &Arc<Context>,
+    caller: Caller,
     request: proto::SetSubscriptionDispatchConfigRequest,
 ) -> Result<proto::SubscriptionResponse, Fault> {
     let topic = TopicName::parse(&request.topic)?;
@@ -57,14 +98,9 @@ pub(super) async fn set_dispatch(
         subscription: subscription.clone(),
         max_unacked_messages,
     });
-    let outcome = context.meta.propose(change, Clock::wall()).await?;
-    if let Outcome::DispatchConfigSet { topics } = outcome {
-        for partition in topics {
-            if let Ok(handle) = context.topics.get(context, &partition.name) {
-                handle.window_changed(subscription.clone(), max_unacked_messages).await;
-            }
-        }
-    }
+    let outcome = context.meta.propose_by(change, Clock::wall(), caller.by("")).await?;
+    let key = ObjectKey::Subscription(topic.clone(), subscription.clone());
+    follow(context, &key, outcome).await;
     tracing::info!(%topic, %subscription, max_unacked_messages, "dispatch config set");
     Ok(proto::SubscriptionResponse { success: true })
 }

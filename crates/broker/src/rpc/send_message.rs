@@ -6,6 +6,7 @@
 
 use crate::context::Context;
 use crate::schema::Tagged;
+use danube_core::settings::Limit;
 use danube_core::{Fault, FaultKind, ProducerId, TopicName};
 use danube_wire::limit::check_message_len;
 use danube_wire::proto::danube as proto;
@@ -23,8 +24,8 @@ pub(super) async fn call(
     let producer = ProducerId(id.producer_id);
     let topic = TopicName::parse(&id.topic_name)?;
     let name = super::producer_name(&request.producer_name)?;
-    check_message_len(&topic, &request, context.options.policies.max_message_size)?;
     let handle = context.topics.get(context, &topic).map_err(moved)?;
+    check_message_len(&topic, &request, handle.limit(Limit::MaxMessageSize).into())?;
     if producer.topic() != Some(handle.identity().id) {
         return Err(Fault::retry(format!(
             "producer {producer} belongs to an earlier topic of the name `{topic}`; \

@@ -42,11 +42,12 @@ pub(crate) mod control {
 
 use crate::context::Context;
 use compiled::Compiled;
-use danube_core::catalog::Catalog;
+use danube_core::catalog::{Catalog, ObjectKey};
+use danube_core::manifest::{self, Manifest, Options, Plan, SchemaSource};
 use danube_core::{Fault, SchemaId, SubjectName};
 use gate::SubjectGate;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 
@@ -95,6 +96,27 @@ impl Schemas {
         done.unwrap_or_else(|error| {
             Err(Fault::internal(format!("a schema check did not come to its end: {error}")))
         })
+    }
+
+    /// Plans a manifest, whose schemas only this module can judge.
+    ///
+    /// # Errors
+    /// `Exhausted` when too much waits.
+    pub(crate) async fn plan(
+        &self,
+        catalog: Arc<Catalog>,
+        manifest: Manifest,
+        options: Options,
+        busy: BTreeMap<ObjectKey, String>,
+    ) -> Result<Plan, Fault> {
+        self.work(move |compiled| {
+            let mut ask =
+                |catalog: &Catalog, subject: &SubjectName, source: &SchemaSource, mode| {
+                    register::facts(compiled, catalog, subject, source, mode)
+                };
+            Ok(manifest::plan(&catalog, &manifest, &options, &busy, &mut ask))
+        })
+        .await
     }
 
     /// What the gates of all topics of a subject share.

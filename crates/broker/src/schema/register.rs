@@ -5,11 +5,14 @@
 //! sides make one history.
 
 use super::caller::Caller;
+use super::compiled::Compiled;
 use super::verdict::{Answer, Question, answer};
 use crate::clock::Clock;
 use crate::context::Context;
+use danube_core::catalog::Catalog;
 use danube_core::change::{LABEL_LEN_MAX, Outcome, RegisterSchema};
-use danube_core::{Fault, FaultKind, SubjectName};
+use danube_core::manifest::{SchemaFacts, SchemaSource};
+use danube_core::{Compatibility, Fault, FaultKind, SubjectName};
 use danube_schema::Verdict;
 use danube_wire::proto::danube_schema as proto;
 use std::sync::Arc;
@@ -92,6 +95,36 @@ fn response(
     fingerprint: String,
 ) -> proto::RegisterSchemaResponse {
     proto::RegisterSchemaResponse { schema_id, version, is_new_version, fingerprint }
+}
+
+/// What a plan must know of a schema that a manifest declares.
+///
+/// # Errors
+/// Why it cannot be registered.
+pub(super) fn facts(
+    compiled: &Compiled,
+    catalog: &Catalog,
+    subject: &SubjectName,
+    source: &SchemaSource,
+    mode: Option<Compatibility>,
+) -> Result<SchemaFacts, Fault> {
+    let question = Question {
+        subject: subject.clone(),
+        schema_type: source.schema_type,
+        definition: source.definition.clone().into_bytes(),
+        mode,
+        levels: None,
+    };
+    let found = answer(compiled, catalog, question)?;
+    match found.verdict.is_compatible() {
+        true => Ok(SchemaFacts {
+            fingerprint: found.schema.fingerprint().as_str().to_owned(),
+            references: found.references,
+            expects: found.revision,
+            is_known: found.same.is_some(),
+        }),
+        false => Err(refused(subject, &found)),
+    }
 }
 
 /// Says why, as far as there is room.

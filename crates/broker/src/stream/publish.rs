@@ -14,6 +14,7 @@ use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHa
 use bytes::Bytes;
 use danube_core::name::ProducerName;
 use danube_core::sequence::{Origin, RUNS_MAX};
+use danube_core::settings::Limit;
 use danube_core::{Delivery, Fault, TopicName};
 use danube_store::RecordBatchBuilder;
 use danube_wire::convert;
@@ -73,7 +74,6 @@ struct Producer {
     under_way: Arc<AtomicU32>,
     /// Sequences refused for good, in order.
     skipped: VecDeque<Range<u64>>,
-    message_len_max: u64,
 }
 
 impl Producer {
@@ -291,7 +291,8 @@ fn check(
     range: Range<usize>,
 ) -> Result<Checked, Fault> {
     let topic = &producer.topic.identity().name;
-    let (len, max) = (range.len() as u64, producer.message_len_max);
+    let max = message_len_max(producer.topic.limit(Limit::MaxMessageSize).into());
+    let len = range.len() as u64;
     if len > max {
         return Err(Fault::invalid(format!(
             "message of `{len}` bytes on topic `{topic}` is larger than {max}; split it, or \
@@ -336,14 +337,13 @@ async fn open(
         schema::adopt(context, &topic, &name, choice).await?;
     }
     let OpenedProducer { id, opened } = handle.open_producer(name.clone(), mode).await?;
-    let message_len_max = message_len_max(context.options.policies.max_message_size);
     let answer = proto::ProducerOpened {
         producer: request.producer,
         producer_id: id.0,
         last_sequence: opened.last_sequence,
         window_batches: RUNS_MAX as u32,
         window_bytes: WINDOW_BYTES,
-        message_bytes_max: message_len_max,
+        message_bytes_max: message_len_max(handle.limit(Limit::MaxMessageSize).into()),
         schema_id: choice.as_ref().map(|choice| choice.schema_id),
         schema_version: choice.as_ref().map(|choice| choice.version),
         is_volatile: handle.identity().delivery == Delivery::NonReliable,
@@ -355,7 +355,6 @@ async fn open(
         origin: Origin { producer: id, epoch: opened.epoch, after: 0, first_sequence: 0 },
         under_way: Arc::default(),
         skipped: VecDeque::new(),
-        message_len_max,
     };
     Ok((producer, answer))
 }

@@ -7,7 +7,6 @@
 //!
 //! Law: a turn never waits. Everything slow is started in it and wakes the actor when it is done.
 
-use super::TopicIdentity;
 use super::describe::{ConsumerDescription, TopicDescription};
 use super::dispatch::{Dispatch, Refusal};
 use super::fanout::FanoutTopic;
@@ -17,11 +16,14 @@ use super::message::{
 use super::producers::Producers;
 use super::reliable::ReliableTopic;
 use super::stream::{Signals, Wire};
+use super::{LiveSettings, TopicIdentity};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::change::{Change, DeleteSubscription};
 use danube_core::name::ConsumerName;
+use danube_core::rate::RateLimit;
+use danube_core::settings::{Limit, Setting};
 use danube_core::{ConsumerId, Delivery, Fault, FaultKind, SubscriptionName, Tick, catalog};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ struct Consumer {
 pub(super) struct TopicActor {
     context: Arc<Context>,
     topic: Arc<TopicIdentity>,
+    settings: Arc<LiveSettings>,
+    publish_rate: RateLimit,
     dispatch: Box<dyn Dispatch>,
     producers: Producers,
     consumers: HashMap<ConsumerId, Consumer>,
@@ -58,6 +62,7 @@ impl TopicActor {
     pub(super) fn load(
         context: &Arc<Context>,
         topic: &Arc<TopicIdentity>,
+        settings: &Arc<LiveSettings>,
         record: &catalog::Topic,
         requests: Receiver<Message>,
     ) -> TopicActor {
@@ -77,19 +82,21 @@ impl TopicActor {
         let signals = Arc::default();
         let dispatch: Box<dyn Dispatch> = match topic.delivery {
             Delivery::Reliable => {
-                Box::new(ReliableTopic::load(context, topic, record, &metrics, &signals))
+                Box::new(ReliableTopic::load(context, topic, settings, record, &metrics, &signals))
             }
             Delivery::NonReliable => {
-                Box::new(FanoutTopic::load(context, topic, record, &metrics, &signals))
+                Box::new(FanoutTopic::load(context, topic, settings, record, &metrics, &signals))
             }
         };
         metrics.subscriptions(dispatch.subscription_count());
-        let limit = context.options.policies.max_producers_per_topic;
+        let now = settings.load();
         TopicActor {
             context: Arc::clone(context),
             topic: Arc::clone(topic),
+            settings: Arc::clone(settings),
+            publish_rate: RateLimit::new(now.limit(Limit::MaxPublishRate).value),
             dispatch,
-            producers: Producers::new(topic.id, limit),
+            producers: Producers::new(topic.id, now.limit(Limit::MaxProducersPerTopic).value),
             consumers,
             metrics,
             requests,
@@ -200,6 +207,11 @@ impl TopicActor {
             Message::WindowChanged { subscription, max_unacked_messages } => {
                 self.dispatch.set_window(now, &subscription, max_unacked_messages);
             }
+            Message::SettingsChanged => self.settings_changed(now),
+            Message::SubscriptionCreated { name, record } => {
+                self.dispatch.create(now, &name, &record);
+                self.metrics.subscriptions(self.dispatch.subscription_count());
+            }
             Message::Seek { subscription, to, before, reply } => {
                 if let Some(old) = self.dispatch.seek(now, &subscription, to, reply) {
                     // Whoever asked may have gone away.
@@ -217,8 +229,32 @@ impl TopicActor {
         }
     }
 
+    fn settings_changed(&mut self, now: Tick) {
+        let settings = self.settings.load_full();
+        self.publish_rate.set(settings.limit(Limit::MaxPublishRate).value);
+        self.producers.set_limit(settings.limit(Limit::MaxProducersPerTopic).value);
+        self.dispatch.set_settings(now, &settings);
+    }
+
+    /// Whether `count` more messages may be published now.
+    fn within_rate(&mut self, now: Tick, count: u64) -> Result<(), Fault> {
+        match self.publish_rate.wait_ms(now) {
+            0 => {
+                self.publish_rate.take(count);
+                Ok(())
+            }
+            ms => Err(Fault::exhausted(format!(
+                "topic `{}` is at its max_publish_rate of {} messages per second; retry after {ms} \
+                 ms",
+                self.topic.name,
+                self.settings.load().limit(Limit::MaxPublishRate).value
+            ))),
+        }
+    }
+
     fn on_publish(&mut self, now: Tick, publish: Publish) {
-        match self.producers.publishes(now, publish.producer, &publish.producer_name) {
+        let known = self.producers.publishes(now, publish.producer, &publish.producer_name);
+        match known.and_then(|()| self.within_rate(now, 1)) {
             Ok(()) => self.dispatch.publish(publish),
             Err(fault) => {
                 let _ = publish.reply.send(Err(fault));
@@ -227,7 +263,9 @@ impl TopicActor {
     }
 
     fn on_publish_batch(&mut self, now: Tick, batch: PublishBatch) {
-        match self.producers.publishes(now, batch.origin.producer, &batch.producer_name) {
+        let known = self.producers.publishes(now, batch.origin.producer, &batch.producer_name);
+        let count = batch.batch.len() as u64;
+        match known.and_then(|()| self.within_rate(now, count)) {
             Ok(()) => self.dispatch.publish_batch(batch),
             Err(fault) => (batch.done)(Err(BatchFault::Fault(fault))),
         }
@@ -262,27 +300,29 @@ impl TopicActor {
     }
 
     fn check_limits(&self, wish: &Subscribe, consumer: ConsumerId) -> Result<(), Fault> {
-        let policies = &self.context.options.policies;
-        let check = |limit: u32, count: usize, name: &str| {
-            if limit == 0 || count < limit as usize {
+        let settings = self.settings.load();
+        let check = |limit: Limit, count: usize| {
+            let Setting { value: max, origin } = settings.limit(limit);
+            if max == 0 || count < max as usize {
                 return Ok(());
             }
             Err(Fault::exhausted(format!(
-                "topic `{}` is at its {name} of {limit}; remove one or raise the limit",
-                self.topic.name
+                "topic `{}` is at its {} of {max} ({}); remove one or raise the limit",
+                self.topic.name,
+                limit.as_str(),
+                origin.as_str()
             )))
         };
         if !self.dispatch.has(&wish.subscription) {
             let count = self.dispatch.subscription_count();
-            check(policies.max_subscriptions_per_topic, count, "max_subscriptions_per_topic")?;
+            check(Limit::MaxSubscriptionsPerTopic, count)?;
         }
         if self.consumers.contains_key(&consumer) {
             return Ok(());
         }
         let on_same = self.consumers.values().filter(|c| c.subscription == wish.subscription);
-        let limit = policies.max_consumers_per_subscription;
-        check(limit, on_same.count(), "max_consumers_per_subscription")?;
-        check(policies.max_consumers_per_topic, self.consumers.len(), "max_consumers_per_topic")
+        check(Limit::MaxConsumersPerSubscription, on_same.count())?;
+        check(Limit::MaxConsumersPerTopic, self.consumers.len())
     }
 
     fn attach(

@@ -11,6 +11,7 @@ use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::Wire;
+use danube_core::settings::TopicSettings;
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
     catalog,
@@ -94,6 +95,12 @@ pub(super) trait Dispatch: Send {
 
     /// Applies a new failure policy.
     fn set_policy(&mut self, now: Tick, subscription: &SubscriptionName, policy: FailurePolicy);
+
+    /// Applies the topic's settings as they are now.
+    fn set_settings(&mut self, now: Tick, settings: &TopicSettings);
+
+    /// Makes a subscription that nobody has attached to yet.
+    fn create(&mut self, now: Tick, name: &SubscriptionName, record: &catalog::Subscription);
 
     /// Applies another window.
     fn set_window(&mut self, now: Tick, subscription: &SubscriptionName, window_max: u32);

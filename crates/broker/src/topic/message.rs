@@ -170,6 +170,13 @@ pub(crate) enum Message {
         subscription: SubscriptionName,
         max_unacked_messages: u32,
     },
+    /// The topic's settings are others now.
+    SettingsChanged,
+    /// The catalog has a subscription that nobody has attached to yet.
+    SubscriptionCreated {
+        name: SubscriptionName,
+        record: Box<catalog::Subscription>,
+    },
     /// Put the cursor. `before` hears where it was; the reply comes when that is journaled.
     Seek {
         subscription: SubscriptionName,

@@ -32,8 +32,10 @@ pub(crate) use stream::{QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use crate::schema::TopicGate;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use danube_core::name::ProducerName;
+use danube_core::settings::{Limit, TopicSettings};
 use danube_core::{
     ConsumerId, Delivery, Epoch, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName,
     TopicId, TopicName, WalSyncMode, catalog,
@@ -64,10 +66,14 @@ impl TopicIdentity {
     }
 }
 
+/// What holds for a topic; it can change while messages pass.
+pub(crate) type LiveSettings = ArcSwap<TopicSettings>;
+
 /// The way to a topic's actor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct TopicHandle {
     identity: Arc<TopicIdentity>,
+    settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
     mailbox: mpsc::Sender<Message>,
 }
@@ -79,22 +85,29 @@ impl TopicHandle {
         name: &TopicName,
         topic: &catalog::Topic,
     ) -> TopicHandle {
+        let settings = context.settings(&context.meta.view(), name, topic);
         let identity = Arc::new(TopicIdentity {
             name: name.clone(),
             id: topic.id,
             epoch: topic.epoch,
             delivery: topic.delivery,
-            wal_sync_mode: topic.wal_sync_mode(),
+            wal_sync_mode: settings.wal_sync_mode.value,
         });
+        let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
-        let actor = actor::TopicActor::load(context, &identity, topic, requests);
+        let actor = actor::TopicActor::load(context, &identity, &settings, topic, requests);
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, gate, mailbox }
+        TopicHandle { identity, settings, gate, mailbox }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
         &self.identity
+    }
+
+    /// One of the limits that hold now; 0 is no limit.
+    pub(crate) fn limit(&self, limit: Limit) -> u32 {
+        self.settings.load().limit(limit).value
     }
 
     /// What a message has to pass before it is published.
@@ -229,6 +242,26 @@ impl TopicHandle {
     ) {
         let message = Message::PolicyChanged { subscription, policy: Box::new(policy) };
         // A topic that has just stopped reads the policy when it is loaded again.
+        let _ = self.mailbox.send(message).await;
+    }
+
+    /// Tells the topic what holds from now on.
+    pub(crate) async fn settings_changed(&self, settings: TopicSettings) {
+        if **self.settings.load() != settings {
+            self.settings.store(Arc::new(settings));
+            // A topic that has just stopped reads its settings when it is loaded again.
+            let _ = self.mailbox.send(Message::SettingsChanged).await;
+        }
+    }
+
+    /// Tells the topic that the catalog has a subscription that nobody has attached to yet.
+    pub(crate) async fn subscription_created(
+        &self,
+        name: SubscriptionName,
+        record: catalog::Subscription,
+    ) {
+        let message = Message::SubscriptionCreated { name, record: Box::new(record) };
+        // A topic that has just stopped reads its subscriptions when it is loaded again.
         let _ = self.mailbox.send(message).await;
     }
 

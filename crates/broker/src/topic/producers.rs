@@ -35,6 +35,11 @@ impl Producers {
         Producers { topic, known: HashMap::new(), limit }
     }
 
+    /// From now on at most `limit` at a time; those who are here stay.
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
     pub(super) fn len(&self) -> usize {
         self.known.len()
     }

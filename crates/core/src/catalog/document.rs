@@ -9,8 +9,10 @@
 use super::{Catalog, Promise, Subject, Subscription, Topic, TopicSchema};
 use crate::name::{NamespaceName, TopicName};
 use crate::schema::SubjectName;
+use crate::settings::LIMITS;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 impl Catalog {
     /// The document at `key`; `None` when there is none. A membership document is `null`, which is
@@ -55,7 +57,9 @@ impl Catalog {
 
     fn namespace_documents(&self, found: &mut Vec<(String, Value)>) {
         for (name, namespace) in self.namespaces() {
-            found.push((format!("/namespaces/{name}/policy"), render(&namespace.policies)));
+            let policies = LIMITS.map(|limit| (limit.as_str(), namespace.policies.get(limit)));
+            let policies: BTreeMap<_, _> = policies.into_iter().collect();
+            found.push((format!("/namespaces/{name}/policy"), render(&policies)));
         }
         for (name, _) in self.topics() {
             found.push((membership_key(&name.namespace(), name), Value::Null));
@@ -92,6 +96,9 @@ fn documents_of(name: &TopicName, topic: &Topic, found: &mut Vec<(String, Value)
     found.push((format!("{root}/delivery"), json!(topic.delivery.as_str())));
     if let Some(settings) = &topic.settings {
         found.push((format!("{root}/intent"), render(settings)));
+    }
+    if !topic.overrides.is_empty() {
+        found.push((format!("{root}/policy"), render(&topic.overrides)));
     }
     if let Some(subject) = &topic.schema_subject {
         found.push((format!("{root}/schema_subject"), json!(subject)));

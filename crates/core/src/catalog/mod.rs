@@ -8,15 +8,22 @@
 //! Law: a command that is refused changes nothing, and applying reads neither clock nor chance:
 //! times come from the command's stamp, numbers from the catalog's own counters.
 
+mod applied;
 mod document;
 mod namespace;
+mod overrides;
 mod snapshot;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod topic;
 
-pub use namespace::{Namespace, NamespacePolicies};
+pub use applied::{
+    AppliedRecord, Fields, OBJECTS_MAX, OWNER_LEN_MAX, OWNERS_MAX, ObjectKey, Objects,
+    TRAIL_LEN_MAX, TrailLine,
+};
+pub use namespace::Namespace;
+pub use overrides::{LABELS_MAX, TOPIC_LABEL_LEN_MAX, TopicOverrides};
 pub use subject::{
     DEFINITIONS_LEN_MAX, HISTORY_LEN_MAX, Promise, SUBJECTS_MAX, SchemaVersion, Subject,
     SubjectEvent, SubjectRecord, VERSIONS_MAX,
@@ -31,6 +38,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::ids::{Incarnation, SchemaId, TopicId, WallMs};
 use crate::name::{NamespaceName, TopicName};
 use crate::schema::SubjectName;
+use applied::Applied;
 use std::ops::Bound;
 
 /// A persistent map: a clone shares everything until one of the two changes.
@@ -62,6 +70,7 @@ pub struct Catalog {
     definitions_len: u64,
     /// How often anything changed that a broker validates by.
     schema_changes: u64,
+    applied: Applied,
 }
 
 impl Default for Catalog {
@@ -85,6 +94,7 @@ impl Default for Catalog {
             schema_names: Map::new_sync(),
             definitions_len: 0,
             schema_changes: 0,
+            applied: Applied::default(),
         }
     }
 }
@@ -102,6 +112,10 @@ impl Catalog {
         }
         let mut next = self.clone();
         let outcome = command.change.apply(&mut next, command.stamp)?;
+        if let (Some(by), Some(object)) = (&command.by, command.change.object()) {
+            let change = command.change.tag();
+            next.remember(TrailLine { at: command.stamp.at, by: by.clone(), change, object });
+        }
         next.level = next.level.max(command.level);
         *self = next;
         Ok(outcome)
@@ -229,6 +243,10 @@ impl Catalog {
 impl Catalog {
     pub(crate) fn insert_namespace(&mut self, name: NamespaceName, namespace: Namespace) {
         self.namespaces.insert_mut(name, namespace);
+    }
+
+    pub(crate) fn namespace_mut(&mut self, name: &NamespaceName) -> Option<&mut Namespace> {
+        self.namespaces.get_mut(name)
     }
 
     pub(crate) fn remove_namespace(&mut self, name: &NamespaceName) -> bool {

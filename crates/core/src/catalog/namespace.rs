@@ -1,9 +1,9 @@
 //! A namespace and the limits of its topics.
 //!
-//! The names of the limits are those of the product's admin interface. Who enforces them is the
-//! broker. Law: 0 means no limit.
+//! Which limit holds for a topic is decided in [`crate::settings`], who enforces it is the broker.
 
 use crate::ids::WallMs;
+use crate::settings::{Limit, Limits};
 use serde::{Deserialize, Serialize};
 
 /// Where topics live.
@@ -12,48 +12,20 @@ use serde::{Deserialize, Serialize};
 pub struct Namespace {
     /// When it was made; 0 for the namespaces that were always there.
     pub created_at: WallMs,
-    /// The limits of its topics.
-    pub policies: NamespacePolicies,
+    /// The limits that it sets for its topics.
+    pub policies: Limits,
 }
 
 impl Namespace {
-    /// A namespace with the default limits.
+    /// A namespace that sets no limits.
     pub fn new(created_at: WallMs) -> Namespace {
-        Namespace { created_at, policies: NamespacePolicies::default() }
+        Namespace { created_at, policies: Limits::default() }
     }
 }
 
-/// The document at `/namespaces/{ns}/policy`. 0 means no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamespacePolicies {
-    /// Producers on one topic partition.
-    pub max_producers_per_topic: u32,
-    /// Subscriptions of one topic partition.
-    pub max_subscriptions_per_topic: u32,
-    /// Consumers on one topic partition, over all subscriptions.
-    pub max_consumers_per_topic: u32,
-    /// Consumers of one subscription.
-    pub max_consumers_per_subscription: u32,
-    /// Messages that one topic partition takes, per second.
-    pub max_publish_rate: u32,
-    /// Messages that one subscription hands out, per second.
-    pub max_subscription_dispatch_rate: u32,
-    /// Largest message, in bytes.
-    pub max_message_size: u32,
-}
-
-impl Default for NamespacePolicies {
-    /// No limits but the size of a message: 10 MiB.
-    fn default() -> NamespacePolicies {
-        NamespacePolicies {
-            max_producers_per_topic: 0,
-            max_subscriptions_per_topic: 0,
-            max_consumers_per_topic: 0,
-            max_consumers_per_subscription: 0,
-            max_publish_rate: 0,
-            max_subscription_dispatch_rate: 0,
-            max_message_size: 10 << 20,
-        }
-    }
+/// What every snapshot of a level below 4 has in place of limits: then nobody could set any.
+pub(super) fn limits_before_level_4() -> Limits {
+    let mut limits: Limits = crate::settings::LIMITS.map(|limit| (limit, 0)).into_iter().collect();
+    limits.set(Limit::MaxMessageSize, Some(10 << 20));
+    limits
 }

@@ -5,12 +5,15 @@
 //! Law: what was encoded decodes to an equal catalog, and bytes that are not a catalog give an
 //! error that says why, never a catalog that is half of one.
 
+use super::applied::Applied;
+use super::namespace::limits_before_level_4;
 use super::{Catalog, Map, Namespace, Subject, Topic, too_new};
 use crate::change::LEVEL;
 use crate::fault::Fault;
 use crate::ids::{Incarnation, SchemaId, TopicId};
 use crate::name::{NamespaceName, TopicName};
 use crate::schema::SubjectName;
+use crate::settings::Limits;
 use serde::{Deserialize, Serialize};
 
 /// The stored form; `docs/formats/catalog.md` describes it.
@@ -30,6 +33,19 @@ struct Snapshot {
     subjects: Map<SubjectName, Subject>,
     #[serde(default, skip_serializing_if = "is_zero")]
     schema_changes: u64,
+    // The same for level 4.
+    #[serde(default, skip_serializing_if = "Applied::is_empty")]
+    applied: Applied,
+}
+
+/// The namespaces with `policies` instead of their own.
+fn with_policies(
+    namespaces: &Map<NamespaceName, Namespace>,
+    policies: &Limits,
+) -> Map<NamespaceName, Namespace> {
+    let with =
+        |namespace: &Namespace| Namespace { policies: policies.clone(), ..namespace.clone() };
+    namespaces.iter().map(|(name, namespace)| (name.clone(), with(namespace))).collect()
 }
 
 fn first_schema() -> SchemaId {
@@ -56,12 +72,17 @@ impl Catalog {
             level: self.level,
             next_topic: self.next_topic,
             incarnation: self.incarnation,
-            namespaces: self.namespaces.clone(),
+            // Below level 4 nobody can have set limits, and older versions want to read numbers.
+            namespaces: match self.level {
+                0..4 => with_policies(&self.namespaces, &limits_before_level_4()),
+                _ => self.namespaces.clone(),
+            },
             partitioned: self.partitioned.clone(),
             topics: self.topics.clone(),
             next_schema: self.next_schema,
             subjects: self.subjects.clone(),
             schema_changes: self.schema_changes,
+            applied: self.applied.clone(),
         };
         serde_json::to_vec(&snapshot).expect("plain data with text keys is JSON")
     }
@@ -111,7 +132,10 @@ impl Catalog {
             level: read.level,
             next_topic: read.next_topic,
             incarnation: read.incarnation,
-            namespaces: read.namespaces,
+            namespaces: match read.level {
+                0..4 => with_policies(&read.namespaces, &Limits::default()),
+                _ => read.namespaces,
+            },
             partitioned: read.partitioned,
             topics: read.topics,
             names,
@@ -120,6 +144,7 @@ impl Catalog {
             schema_names,
             definitions_len,
             schema_changes: read.schema_changes,
+            applied: read.applied,
         })
     }
 }

@@ -184,7 +184,7 @@ fn a_subject_without_versions_keeps_its_history_and_gives_way_when_room_is_neede
 fn an_unreadable_snapshot_says_why() {
     let refusal = |text: &str| Catalog::decode(text.as_bytes()).expect_err(text).message;
     let text = String::from_utf8(sample().encode()).expect("JSON is text");
-    expect!["catalog snapshot needs level 9, this version of danube knows level 3; start a version that knows level 9"]
+    expect!["catalog snapshot needs level 9, this version of danube knows level 4; start a version that knows level 9"]
         .assert_eq(&refusal(r#"{"level": 9, "flights": []}"#));
     expect!["catalog snapshot is damaged: EOF while parsing a value at line 1 column 0"]
         .assert_eq(&refusal(""));

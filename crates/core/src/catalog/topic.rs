@@ -6,8 +6,8 @@
 //! Law: a subscription's number is never given twice within its topic, and everything that a
 //! client can make grow has a bound here.
 
-use super::Map;
 use super::subject::keep_latest;
+use super::{Map, TopicOverrides};
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{Epoch, Offset, SubscriptionId, TopicId, WallMs};
 use crate::intent::{Delivery, StreamSettings, WalSyncMode};
@@ -40,6 +40,9 @@ pub struct Topic {
     /// What it does with messages that do not fit their schema.
     #[serde(default, skip_serializing_if = "TopicSchema::is_default")]
     pub schema: TopicSchema,
+    /// What was set for it beside its intent.
+    #[serde(default, skip_serializing_if = "TopicOverrides::is_empty")]
+    pub overrides: TopicOverrides,
     /// Its subscriptions.
     pub subscriptions: Map<SubscriptionName, Subscription>,
     /// Failure policies that wait for their subscription.
@@ -64,15 +67,18 @@ impl Topic {
             settings,
             schema_subject,
             schema: TopicSchema::default(),
+            overrides: TopicOverrides::default(),
             subscriptions: Map::new_sync(),
             policies_ahead: Map::new_sync(),
             next_subscription: SubscriptionId(1),
         }
     }
 
-    /// What an acknowledged publish survives: the intent's choice, else `os_cache_flush`.
+    /// What an acknowledged publish survives: what was set for the topic, else the intent's choice,
+    /// else `os_cache_flush`.
     pub fn wal_sync_mode(&self) -> WalSyncMode {
-        self.settings.as_ref().map_or(WalSyncMode::OsCacheFlush, |settings| settings.wal_sync_mode)
+        let intent = || self.settings.as_ref().map(|settings| settings.wal_sync_mode);
+        self.overrides.wal_sync_mode.or_else(intent).unwrap_or(WalSyncMode::OsCacheFlush)
     }
 
     /// The policy that a new subscription gets: one that was set ahead, else the intent's, else

@@ -107,7 +107,7 @@ impl CreateTopic {
             })?);
         }
         let dead_letter = match &settings {
-            Some(settings) => self.create_dead_letters(catalog, settings, stamp.at)?,
+            Some(settings) => create_dead_letters(catalog, &self.name, settings, stamp.at)?,
             None => None,
         };
         Ok(Outcome::TopicCreated { created, dead_letter })
@@ -216,46 +216,56 @@ impl CreateTopic {
     fn settings(&self, catalog: &Catalog) -> Option<StreamSettings> {
         match self.intent {
             Some(intent) => Some(intent.expand(&self.name)),
-            None if self.implicit => dead_letter_settings_of_source(catalog, &self.name),
+            None if self.implicit => {
+                let siblings = || settings_of_siblings(catalog, &self.name);
+                siblings().or_else(|| dead_letter_settings_of_source(catalog, &self.name))
+            }
             None => None,
         }
     }
+}
 
-    /// Makes the dead-letter topic that `settings` want, unless it is there.
-    fn create_dead_letters(
-        &self,
-        catalog: &mut Catalog,
-        settings: &StreamSettings,
-        at: WallMs,
-    ) -> Result<Option<TopicRef>, Fault> {
-        if settings.dlq_suffix.is_none() {
-            return Ok(None);
-        }
-        let (source, name) = (&self.name, self.name.dead_letter()?);
-        if let Some(topic) = catalog.topic(&name) {
-            return match topic.delivery {
-                Delivery::Reliable => Ok(None),
-                Delivery::NonReliable => Err(Fault::precondition(format!(
-                    "topic `{source}` cannot be created: its dead-letter topic `{name}` exists \
-                     and is NonReliable, so it would lose them; delete `{name}` first"
-                ))),
-            };
-        }
-        if !catalog.partitions(&name).is_empty() {
-            return Err(Fault::precondition(format!(
-                "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and \
-                 has partitions; delete `{name}` first"
-            )));
-        }
-        let settings = dead_letter_settings(&name, settings.wal_sync_mode);
-        let make = |id| Topic::new(id, at, settings.delivery, Some(settings), None);
-        catalog.insert_topic(&name, make).map(Some)
+/// Makes the dead-letter topic that `settings` want for `source`, unless it is there.
+pub(super) fn create_dead_letters(
+    catalog: &mut Catalog,
+    source: &TopicName,
+    settings: &StreamSettings,
+    at: WallMs,
+) -> Result<Option<TopicRef>, Fault> {
+    if settings.dlq_suffix.is_none() {
+        return Ok(None);
     }
+    let name = source.dead_letter()?;
+    if let Some(topic) = catalog.topic(&name) {
+        return match topic.delivery {
+            Delivery::Reliable => Ok(None),
+            Delivery::NonReliable => Err(Fault::precondition(format!(
+                "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and is \
+                 NonReliable, so it would lose them; delete `{name}` first"
+            ))),
+        };
+    }
+    if !catalog.partitions(&name).is_empty() {
+        return Err(Fault::precondition(format!(
+            "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and has \
+             partitions; delete `{name}` first"
+        )));
+    }
+    let settings = dead_letter_settings(&name, settings.wal_sync_mode);
+    let make = |id| Topic::new(id, at, settings.delivery, Some(settings), None);
+    catalog.insert_topic(&name, make).map(Some)
 }
 
 /// What a dead-letter topic is made with: it keeps what its source kept, and blocks.
 fn dead_letter_settings(name: &TopicName, wal_sync_mode: WalSyncMode) -> StreamSettings {
     StreamSettings { wal_sync_mode, ..Intent::EventStream.expand(name) }
+}
+
+/// The settings for `name` when it joins partitions that have some.
+fn settings_of_siblings(catalog: &Catalog, name: &TopicName) -> Option<StreamSettings> {
+    let (base, _) = name.partition()?;
+    let first = catalog.partitions(&base).into_iter().next()?;
+    catalog.topic(&first)?.settings.clone()
 }
 
 /// The settings for `name` when it is the dead-letter topic of a topic that wants one.

@@ -9,10 +9,14 @@
 //! nothing but itself, its stamp and the catalog, and one that this version cannot read is never
 //! skipped: it is an error that says which level it needs.
 
+mod add_partitions;
 mod adopt_schema_subject;
+mod apply_steps;
 mod attach_consumer;
+mod configure_topic;
 mod configure_topic_schema;
 mod create_namespace;
+mod create_subscription;
 mod create_topic;
 mod delete_namespace;
 mod delete_schema;
@@ -22,15 +26,21 @@ mod register_schema;
 mod set_compatibility;
 mod set_dispatch_config;
 mod set_failure_policy;
+mod set_intent;
+mod set_namespace_policies;
 mod set_validation_policy;
 mod start_incarnation;
 #[cfg(test)]
 mod tests;
 
+pub use add_partitions::AddPartitions;
 pub use adopt_schema_subject::{AdoptSchemaSubject, other_subject};
+pub use apply_steps::{APPLY_STEPS_MAX, ApplyStep, ApplySteps, StepResult};
 pub use attach_consumer::{AttachConsumer, KEY_FILTER_LEN_MAX, KEY_FILTERS_MAX};
+pub use configure_topic::ConfigureTopic;
 pub use configure_topic_schema::ConfigureTopicSchema;
 pub use create_namespace::CreateNamespace;
+pub use create_subscription::CreateSubscription;
 pub use create_topic::{CreateTopic, PARTITIONS_MAX, SCHEMA_SUBJECT_LEN_MAX};
 pub use delete_namespace::DeleteNamespace;
 pub use delete_schema::DeleteSchema;
@@ -40,18 +50,20 @@ pub use register_schema::{DESCRIPTION_LEN_MAX, LABEL_LEN_MAX, RegisterSchema, TA
 pub use set_compatibility::SetCompatibility;
 pub use set_dispatch_config::{SetDispatchConfig, UNACKED_MESSAGES_MAX};
 pub use set_failure_policy::SetFailurePolicy;
+pub use set_intent::SetIntent;
+pub use set_namespace_policies::SetNamespacePolicies;
 pub use set_validation_policy::SetValidationPolicy;
 pub use start_incarnation::StartIncarnation;
 
-use crate::catalog::{Catalog, Promise, too_new};
+use crate::catalog::{Catalog, ObjectKey, Promise, too_new};
 use crate::fault::Fault;
 use crate::ids::{Incarnation, SchemaId, SubscriptionId, TopicId, WallMs};
-use crate::name::TopicName;
+use crate::name::{SubscriptionName, TopicName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The highest format level that this version can apply.
-pub const LEVEL: u32 = 3;
+pub const LEVEL: u32 = 4;
 
 /// What the proposer stamped on a command, so that nobody reads a clock while applying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +81,9 @@ pub struct Command {
     pub level: u32,
     /// What the proposer stamped.
     pub stamp: Stamp,
+    /// Who asks, as far as the broker knows, where the trail is to have it. Level 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// What is to change.
     pub change: Change,
 }
@@ -76,7 +91,13 @@ pub struct Command {
 impl Command {
     /// `change`, proposed at `at`.
     pub fn new(change: Change, at: WallMs) -> Command {
-        Command { level: change.level(), stamp: Stamp { at }, change }
+        Command { level: change.level(), stamp: Stamp { at }, by: None, change }
+    }
+
+    /// The same, asked for by `by`, which the trail is to have.
+    #[must_use]
+    pub fn by(self, by: impl Into<String>) -> Command {
+        Command { level: self.level.max(4), by: Some(by.into()), ..self }
     }
 
     /// The stored form.
@@ -141,6 +162,18 @@ pub enum Change {
     SetValidationPolicy(SetValidationPolicy),
     /// Gives a topic the subject of its first producer. Level 3.
     AdoptSchemaSubject(AdoptSchemaSubject),
+    /// Sets limits of a namespace's topics. Level 4.
+    SetNamespacePolicies(SetNamespacePolicies),
+    /// Sets what a topic has beside its intent. Level 4.
+    ConfigureTopic(ConfigureTopic),
+    /// Gives a topic another intent. Level 4.
+    SetIntent(SetIntent),
+    /// Adds partitions to a partitioned topic. Level 4.
+    AddPartitions(AddPartitions),
+    /// Makes a subscription before its first consumer. Level 4.
+    CreateSubscription(CreateSubscription),
+    /// Takes steps of a plan, each if its object is as it was planned for. Level 4.
+    ApplySteps(ApplySteps),
 }
 
 impl Change {
@@ -162,6 +195,12 @@ impl Change {
             | Change::ConfigureTopicSchema(_)
             | Change::SetValidationPolicy(_)
             | Change::AdoptSchemaSubject(_) => 3,
+            Change::SetNamespacePolicies(_)
+            | Change::ConfigureTopic(_)
+            | Change::SetIntent(_)
+            | Change::AddPartitions(_)
+            | Change::CreateSubscription(_) => 4,
+            Change::ApplySteps(change) => change.level(),
         }
     }
 
@@ -183,6 +222,50 @@ impl Change {
             Change::ConfigureTopicSchema(_) => configure_topic_schema::OUTCOMES,
             Change::SetValidationPolicy(_) => set_validation_policy::OUTCOMES,
             Change::AdoptSchemaSubject(_) => adopt_schema_subject::OUTCOMES,
+            Change::SetNamespacePolicies(_) => set_namespace_policies::OUTCOMES,
+            Change::ConfigureTopic(_) => configure_topic::OUTCOMES,
+            Change::SetIntent(_) => set_intent::OUTCOMES,
+            Change::AddPartitions(_) => add_partitions::OUTCOMES,
+            Change::CreateSubscription(_) => create_subscription::OUTCOMES,
+            Change::ApplySteps(_) => apply_steps::OUTCOMES,
+        }
+    }
+
+    /// The name of the change, as stored.
+    pub fn tag(&self) -> String {
+        let stored = serde_json::to_value(self).expect("plain data with text keys is a JSON value");
+        let tags = stored.as_object().expect("a change is an object with one key");
+        tags.keys().next().cloned().unwrap_or_default()
+    }
+
+    /// What it is about, where that is one thing that a person can change.
+    pub fn object(&self) -> Option<ObjectKey> {
+        let topic = |name: &TopicName| Some(ObjectKey::Topic(name.base()));
+        let subscription = |topic: &TopicName, name: &SubscriptionName| {
+            Some(ObjectKey::Subscription(topic.base(), name.clone()))
+        };
+        match self {
+            Change::CreateNamespace(change) => Some(ObjectKey::Namespace(change.name.clone())),
+            Change::DeleteNamespace(change) => Some(ObjectKey::Namespace(change.name.clone())),
+            Change::SetNamespacePolicies(change) => {
+                Some(ObjectKey::Namespace(change.namespace.clone()))
+            }
+            Change::CreateTopic(change) => topic(&change.name),
+            Change::DeleteTopic(change) => topic(&change.name),
+            Change::ConfigureTopic(change) => topic(&change.topic),
+            Change::SetIntent(change) => topic(&change.topic),
+            Change::AddPartitions(change) => topic(&change.topic),
+            Change::ConfigureTopicSchema(change) => topic(&change.topic),
+            Change::SetValidationPolicy(change) => topic(&change.topic),
+            Change::AdoptSchemaSubject(change) => topic(&change.topic),
+            Change::DeleteSubscription(change) => subscription(&change.topic, &change.subscription),
+            Change::SetFailurePolicy(change) => subscription(&change.topic, &change.subscription),
+            Change::SetDispatchConfig(change) => subscription(&change.topic, &change.subscription),
+            Change::CreateSubscription(change) => subscription(&change.topic, &change.subscription),
+            Change::RegisterSchema(change) => Some(ObjectKey::Schema(change.subject.clone())),
+            Change::DeleteSchema(change) => Some(ObjectKey::Schema(change.subject.clone())),
+            Change::SetCompatibility(change) => Some(ObjectKey::Schema(change.subject.clone())),
+            Change::AttachConsumer(_) | Change::StartIncarnation(_) | Change::ApplySteps(_) => None,
         }
     }
 
@@ -205,6 +288,12 @@ impl Change {
             Change::ConfigureTopicSchema(change) => change.apply(catalog, stamp),
             Change::SetValidationPolicy(change) => change.apply(catalog, stamp),
             Change::AdoptSchemaSubject(change) => change.apply(catalog, stamp),
+            Change::SetNamespacePolicies(change) => change.apply(catalog, stamp),
+            Change::ConfigureTopic(change) => change.apply(catalog, stamp),
+            Change::SetIntent(change) => change.apply(catalog, stamp),
+            Change::AddPartitions(change) => change.apply(catalog, stamp),
+            Change::CreateSubscription(change) => change.apply(catalog, stamp),
+            Change::ApplySteps(change) => change.apply(catalog, stamp),
         }
     }
 }
@@ -234,7 +323,13 @@ change_from!(
     SetCompatibility,
     ConfigureTopicSchema,
     SetValidationPolicy,
-    AdoptSchemaSubject
+    AdoptSchemaSubject,
+    SetNamespacePolicies,
+    ConfigureTopic,
+    SetIntent,
+    AddPartitions,
+    CreateSubscription,
+    ApplySteps
 );
 
 /// A topic or topic partition by name and number.
@@ -289,6 +384,25 @@ pub enum Outcome {
     DispatchConfigSet {
         /// The topic, or these partitions in order.
         topics: Vec<TopicRef>,
+    },
+    /// The namespace has these limits.
+    NamespacePoliciesSet,
+    /// The topic, or its partitions, are set up as asked.
+    TopicConfigured {
+        /// The topic, or its partitions in order.
+        topics: Vec<TopicRef>,
+        /// Those that had to be made, partitions and dead letters.
+        created: Vec<TopicRef>,
+    },
+    /// The subscription is there.
+    SubscriptionCreated {
+        /// The topic, or those of its partitions that did not have it.
+        topics: Vec<TopicRef>,
+    },
+    /// The steps were looked at, in order.
+    StepsApplied {
+        /// What became of each.
+        results: Vec<StepResult>,
     },
     /// The process start has a number.
     IncarnationStarted {

@@ -1,6 +1,7 @@
 //! Tests of the changes: every outcome, the stored form, and laws over random histories.
 
 mod histories;
+mod operations;
 
 use super::*;
 use crate::catalog::POLICIES_AHEAD_MAX;
@@ -472,6 +473,7 @@ fn rows() -> Vec<Row> {
         register_rows(),
         delete_schema_rows(),
         topic_schema_rows(),
+        operations::rows(),
     ]
     .concat()
 }
@@ -545,6 +547,9 @@ fn samples() -> Vec<Change> {
         policy_of("/agents/tasks", ValidationPolicy::Warn).into(),
         adopt("/agents/tasks", "orders-value").into(),
     ]
+    .into_iter()
+    .chain(operations::samples())
+    .collect()
 }
 
 /// A changed line here is a broken promise to every log and every other broker; raise the level.
@@ -565,9 +570,9 @@ fn the_stored_form_of_each_change_is_pinned() {
 #[test]
 fn a_command_that_cannot_be_read_says_what_is_needed() {
     let refusal = |stored: Value| Command::decode(&stored).expect_err("unreadable").message;
-    expect!["catalog command needs level 4, this version of danube knows level 3; start a version that knows level 4"]
+    expect!["catalog command of level 4 cannot be read by this version of danube, which knows level 4: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`, `register_schema`, `delete_schema`, `set_compatibility`, `configure_topic_schema`, `set_validation_policy`, `adopt_schema_subject`, `set_namespace_policies`, `configure_topic`, `set_intent`, `add_partitions`, `create_subscription`, `apply_steps`; it is damaged or a version of the same level differs"]
         .assert_eq(&refusal(serde_json::json!({"level": 4, "change": {"fly": {}}})));
-    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 3: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`, `register_schema`, `delete_schema`, `set_compatibility`, `configure_topic_schema`, `set_validation_policy`, `adopt_schema_subject`; it is damaged or a version of the same level differs"]
+    expect!["catalog command of level 1 cannot be read by this version of danube, which knows level 4: unknown variant `fly`, expected one of `create_namespace`, `delete_namespace`, `create_topic`, `delete_topic`, `attach_consumer`, `delete_subscription`, `set_failure_policy`, `set_dispatch_config`, `start_incarnation`, `register_schema`, `delete_schema`, `set_compatibility`, `configure_topic_schema`, `set_validation_policy`, `adopt_schema_subject`, `set_namespace_policies`, `configure_topic`, `set_intent`, `add_partitions`, `create_subscription`, `apply_steps`; it is damaged or a version of the same level differs"]
         .assert_eq(&refusal(
             serde_json::json!({"level": 1, "stamp": {"at": 1}, "change": {"fly": {}}}),
         ));

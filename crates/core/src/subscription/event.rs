@@ -127,6 +127,8 @@ pub enum Event {
     PolicyChanged(FailurePolicy),
     /// `max_unacked_messages` is another one now; 0 counts as 1. The look-ahead grows with it.
     WindowChanged(u32),
+    /// `max_subscription_dispatch_rate` is another one now; 0 is no limit.
+    RateChanged(u32),
     /// Somebody put the cursor by hand.
     Seek {
         /// The first message to deliver.

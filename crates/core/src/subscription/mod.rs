@@ -50,6 +50,7 @@ pub use why::{Owed, Stats, Why};
 
 use crate::ids::{ConsumerId, Offset, Tick};
 use crate::policy::{FailurePolicy, SubscriptionType};
+use crate::rate::RateLimit;
 use bodies::Bodies;
 use fetch::Reader;
 use gate::{Gate, Next};
@@ -140,6 +141,10 @@ pub struct Subscription {
     run: Option<(Offset, Offset)>,
     /// Streams that read ahead and whose application has just nothing in its hands.
     idle: Vec<StreamNo>,
+    /// Deliveries per second.
+    rate: RateLimit,
+    /// When the rate lets the next message go, while it holds one up.
+    paused_until: Option<Tick>,
 }
 
 impl Subscription {
@@ -163,6 +168,8 @@ impl Subscription {
             tickets: 0,
             run: None,
             idle: Vec::new(),
+            rate: RateLimit::new(0),
+            paused_until: None,
         }
     }
 
@@ -175,7 +182,7 @@ impl Subscription {
         }
         // What happened is recorded before what follows from it.
         self.record_run(out);
-        self.dispatch(out);
+        self.dispatch(now, out);
         self.record_run(out);
         self.park_newest(out);
         self.read_bodies(now, out);
@@ -214,6 +221,7 @@ impl Subscription {
             }
             Event::PolicyChanged(policy) => self.on_policy_changed(now, policy, out),
             Event::WindowChanged(window_max) => self.config.set_window(window_max),
+            Event::RateChanged(per_second) => self.rate.set(per_second),
             Event::Seek { to } => self.on_seek(to, out),
             Event::Deadline => self.on_deadline(now, out),
         }
@@ -223,7 +231,8 @@ impl Subscription {
     /// When the driver must send [`Event::Deadline`], unless another step moves it.
     pub fn next_deadline(&self) -> Option<Tick> {
         let retries = [self.reader.retry(), self.bodies.retry()];
-        self.slots.next_timer().into_iter().chain(retries.into_iter().flatten()).min()
+        let waits = retries.into_iter().flatten().chain(self.paused_until);
+        self.slots.next_timer().into_iter().chain(waits).min()
     }
 
     /// Whether `consumer` may attach.
@@ -260,9 +269,17 @@ impl Subscription {
         &self.progress
     }
 
-    /// Sends what may go: as long as the window, the gate and the consumers allow it.
-    fn dispatch(&mut self, out: &mut Vec<Effect>) {
+    /// Sends what may go: as long as the window, the rate, the gate and the consumers allow it.
+    fn dispatch(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.paused_until = None;
         while self.slots.counts().window_used() < self.config.window_max.max(1) {
+            let wait_ms = self.rate.wait_ms(now);
+            if wait_ms > 0 {
+                // Nobody need be woken for what could not go anyway.
+                let has_taker = self.gate.has_taker(&self.slots, &self.members, &self.streams);
+                self.paused_until = has_taker.then(|| now.after_ms(wait_ms));
+                return;
+            }
             match self.gate.next(&self.slots, &mut self.members, &self.streams) {
                 Next::Send(id, consumer) => self.deliver(id, consumer, out),
                 Next::Unmatched(id) => {
@@ -278,6 +295,7 @@ impl Subscription {
     fn deliver(&mut self, id: SlotId, consumer: ConsumerId, out: &mut Vec<Effect>) {
         let number = self.streams.number(consumer).expect("the gate sends to open streams");
         self.tickets += 1;
+        self.rate.take(1);
         let ticket = self.tickets;
         self.put(id, State::Queued { stream: number, ticket });
         if let Some(stream) = self.streams.get_mut(number) {

@@ -29,7 +29,8 @@ impl Subscription {
             }
         }
         let window_max = self.config.window_max.max(1);
-        if self.slots.counts().window_used() >= window_max || asked.is_some() {
+        let is_paused = self.paused_until.is_some();
+        if self.slots.counts().window_used() >= window_max || asked.is_some() || is_paused {
             return None;
         }
         let is_reading = self.reader.retry().is_some() || self.bodies.are_coming();

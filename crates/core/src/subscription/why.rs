@@ -24,6 +24,11 @@ pub enum Why {
         /// `max_unacked_messages`.
         max: u32,
     },
+    /// Messages are ready; no more may go in this second.
+    RateLimited {
+        /// When the next one may go, in milliseconds from now.
+        in_ms: u64,
+    },
     /// KeyShared: a poisoned message holds its key.
     KeyBlocked {
         /// The key.
@@ -134,6 +139,13 @@ impl fmt::Display for Why {
             }
             Why::WindowFull { max } => {
                 write!(f, "window full: {max} messages are out unacknowledged")
+            }
+            Why::RateLimited { in_ms } => {
+                write!(
+                    f,
+                    "max_subscription_dispatch_rate is reached: the next message goes in {}",
+                    Span(*in_ms)
+                )
             }
             Why::KeyBlocked { key, offset, for_ms, attempts, reason } => write!(
                 f,
@@ -270,6 +282,9 @@ impl Subscription {
         }
         if !self.members.any_open() {
             return Why::NoConsumer;
+        }
+        if let Some(until) = self.paused_until {
+            return Why::RateLimited { in_ms: span(now, until) };
         }
         let counts = self.slots.counts();
         let has_sendable = self.gate.has_sendable(&self.slots);

@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Every key; a test holds it against [`Layer`].
-const KEYS: [(&str, Kind); 21] = [
+const KEYS: [(&str, Kind); 23] = [
     ("mode", Kind::Text),
     ("data_dir", Kind::Text),
     ("wal_dir", Kind::Text),
@@ -50,6 +50,8 @@ const KEYS: [(&str, Kind); 21] = [
     ("policies.max_subscriptions_per_topic", Kind::Number),
     ("policies.max_consumers_per_topic", Kind::Number),
     ("policies.max_consumers_per_subscription", Kind::Number),
+    ("policies.max_publish_rate", Kind::Number),
+    ("policies.max_subscription_dispatch_rate", Kind::Number),
 ];
 
 /// What the environment says.

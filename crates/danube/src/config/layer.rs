@@ -99,6 +99,10 @@ section! {
         max_consumers_per_topic: u32,
         /// Consumers of one subscription.
         max_consumers_per_subscription: u32,
+        /// Messages that one topic partition takes, per second.
+        max_publish_rate: u32,
+        /// Messages that one subscription hands out, per second.
+        max_subscription_dispatch_rate: u32,
     }
 }
 
@@ -153,6 +157,8 @@ impl Source {
                 max_subscriptions_per_topic: Some(policies.max_subscriptions_per_topic),
                 max_consumers_per_topic: Some(policies.max_consumers_per_topic),
                 max_consumers_per_subscription: Some(policies.max_consumers_per_subscription),
+                max_publish_rate: Some(policies.max_publish_rate),
+                max_subscription_dispatch_rate: Some(policies.max_subscription_dispatch_rate),
             },
         };
         Source::new("default", layer)

@@ -60,6 +60,8 @@ pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, LogFormat), Failure>
         max_subscriptions_per_topic: given(layer.policies.max_subscriptions_per_topic),
         max_consumers_per_topic: given(layer.policies.max_consumers_per_topic),
         max_consumers_per_subscription: given(layer.policies.max_consumers_per_subscription),
+        max_publish_rate: given(layer.policies.max_publish_rate),
+        max_subscription_dispatch_rate: given(layer.policies.max_subscription_dispatch_rate),
     };
     let options = BrokerOptions {
         data_dir: given(layer.data_dir),

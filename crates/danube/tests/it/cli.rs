@@ -31,15 +31,18 @@ fn help_of_all() {
             Usage: danube <COMMAND>
 
             Commands:
-              start    Run a broker
-              produce  Publish messages to a topic
-              consume  Receive messages of a topic and print them
-              ctl      Create, describe and change topics, namespaces and metadata
-              demo     Watch redelivery, dead letters and replay at work, with a broker of its own
-              doctor   Explain the files of a stopped data directory, find damage and repair it
-              bench    Measure a broker
-              version  Print the version
-              help     Print this message or the help of the given subcommand(s)
+              start        Run a broker
+              produce      Publish messages to a topic
+              consume      Receive messages of a topic and print them
+              ctl          Create, describe and change topics, namespaces and metadata
+              demo         Watch redelivery, dead letters and replay at work, with a broker of its own
+              doctor       Explain the files of a stopped data directory, find damage and repair it
+              bench        Measure a broker
+              mcp          Let AI agents and assistants operate a broker (Model Context Protocol)
+              completions  Print a script that completes commands in a shell
+              man          Write man pages
+              version      Print the version
+              help         Print this message or the help of the given subcommand(s)
 
             Options:
               -h, --help     Print help
@@ -247,15 +250,27 @@ fn help_of_ctl() {
               topics      Topics and their subscriptions
               namespaces  Namespaces, which topics live in
               schemas     Schemas: subjects, their versions, and what they promise
+              brokers     Brokers
+              cluster     The cluster that brokers belong to
               metadata    The documents the broker keeps about all of it
+              apply       Make namespaces, schemas, topics and subscriptions what a manifest declares
+              diff        Print what differs from a manifest; exit code 1 when something does
+              export      Print what there is as a manifest; applied where it came from, it changes nothing
+              drift       Print what is not as manifests declared it, and who changed it; exit code 1 when
+                          something is
+              context     The clusters that this machine knows by name
               help        Print this message or the help of the given subcommand(s)
 
             Options:
                   --endpoint <URL>
-                      The broker's admin address
+                      The broker's admin address [default: that of the context, else http://127.0.0.1:50051]
 
                       [env: DANUBE_ADMIN_ENDPOINT=]
-                      [default: http://127.0.0.1:50051]
+
+                  --context <NAME>
+                      The cluster to talk to, by its name in the context file
+
+                      [env: DANUBE_CONTEXT=]
 
                   --output <FORMAT>
                       How to print the result
@@ -263,8 +278,12 @@ fn help_of_ctl() {
                       Possible values:
                       - table: For people
                       - json:  For programs
+                      - yaml:  For programs and people
 
                       [default: table]
+
+                  --watch[=<SECONDS>]
+                      Print it again each time it has changed, looking every SECONDS
 
               -h, --help
                       Print help (see a summary with '-h')"#]],
@@ -279,9 +298,13 @@ fn help_of_ctl() {
             Commands:
               create                 Create a topic, or all partitions of one
               describe               Print what a topic is, and where its subscriptions stand
+              explain                Print every setting that holds for a topic and its subscriptions, and where
+                                     each comes from
+              configure              Set what a topic has beside its intent; what is not given stays
               list                   Print the topics of all namespaces, or of one
               delete                 Delete a topic with all its messages and subscriptions
               subscriptions          Print the names of a topic's subscriptions
+              create-subscription    Create a subscription before its first consumer comes
               unsubscribe            Delete a subscription; its consumers are sent away
               get-failure-policy     Print what a subscription does with failures
               set-failure-policy     Change what a subscription does with failures; what is not given stays
@@ -289,12 +312,15 @@ fn help_of_ctl() {
                                      acknowledged
               set-dispatch-config    Set how many messages of a subscription may be delivered and not
                                      acknowledged
+              publish                Publish one message to a topic that exists
               peek                   Print messages of a topic without receiving them; nothing is left behind
               seek                   Put a subscription's cursor; what was delivered before and is not
                                      acknowledged is void
               replay-dlq             Publish dead letters again, to where they came from; run again, it goes on
                                      where it was
               why                    Print why a subscription does not move
+              unload                 Let a broker put a topic out of its memory; its clients come back by
+                                     themselves
               configure-schema       Set the schema subject of a topic and what becomes of messages that do not
                                      fit
               set-validation-policy  Set what becomes of messages that do not fit the topic's schema; the
@@ -304,10 +330,14 @@ fn help_of_ctl() {
 
             Options:
                   --endpoint <URL>
-                      The broker's admin address
+                      The broker's admin address [default: that of the context, else http://127.0.0.1:50051]
 
                       [env: DANUBE_ADMIN_ENDPOINT=]
-                      [default: http://127.0.0.1:50051]
+
+                  --context <NAME>
+                      The cluster to talk to, by its name in the context file
+
+                      [env: DANUBE_CONTEXT=]
 
                   --output <FORMAT>
                       How to print the result
@@ -315,8 +345,12 @@ fn help_of_ctl() {
                       Possible values:
                       - table: For people
                       - json:  For programs
+                      - yaml:  For programs and people
 
                       [default: table]
+
+                  --watch[=<SECONDS>]
+                      Print it again each time it has changed, looking every SECONDS
 
               -h, --help
                       Print help (see a summary with '-h')"#]],
@@ -334,15 +368,19 @@ fn help_of_ctl() {
 
             Options:
                   --endpoint <URL>
-                      The broker's admin address
+                      The broker's admin address [default: that of the context, else http://127.0.0.1:50051]
 
                       [env: DANUBE_ADMIN_ENDPOINT=]
-                      [default: http://127.0.0.1:50051]
 
                   --namespace <NAMESPACE>
                       The namespace of a topic that names none
 
                       [default: default]
+
+                  --context <NAME>
+                      The cluster to talk to, by its name in the context file
+
+                      [env: DANUBE_CONTEXT=]
 
                   --intent <INTENT>
                       What it is for: realtime, event_stream, task_queue or audit_log, or another name of these
@@ -353,6 +391,7 @@ fn help_of_ctl() {
                       Possible values:
                       - table: For people
                       - json:  For programs
+                      - yaml:  For programs and people
 
                       [default: table]
 
@@ -365,6 +404,9 @@ fn help_of_ctl() {
                       Possible values:
                       - non_reliable: In memory, to whoever listens now
                       - reliable:     Through the log, at least once
+
+                  --watch[=<SECONDS>]
+                      Print it again each time it has changed, looking every SECONDS
 
                   --schema-subject <SUBJECT>
                       The schema subject its messages follow
@@ -385,24 +427,19 @@ fn help_of_ctl() {
 
             Options:
                   --endpoint <URL>
-                      The broker's admin address
+                      The broker's admin address [default: that of the context, else http://127.0.0.1:50051]
 
                       [env: DANUBE_ADMIN_ENDPOINT=]
-                      [default: http://127.0.0.1:50051]
 
                   --namespace <NAMESPACE>
                       The namespace of a topic that names none
 
                       [default: default]
 
-                  --output <FORMAT>
-                      How to print the result
+                  --context <NAME>
+                      The cluster to talk to, by its name in the context file
 
-                      Possible values:
-                      - table: For people
-                      - json:  For programs
-
-                      [default: table]
+                      [env: DANUBE_CONTEXT=]
 
               -s, --subscription <NAME>
                       The subscription
@@ -410,8 +447,21 @@ fn help_of_ctl() {
                   --max-redelivery-count <N>
                       Re-deliveries after the first delivery
 
+                  --output <FORMAT>
+                      How to print the result
+
+                      Possible values:
+                      - table: For people
+                      - json:  For programs
+                      - yaml:  For programs and people
+
+                      [default: table]
+
                   --ack-timeout-ms <MS>
                       How long a consumer may hold a message, in milliseconds
+
+                  --watch[=<SECONDS>]
+                      Print it again each time it has changed, looking every SECONDS
 
                   --base-redelivery-delay-ms <MS>
                       Delay before the first re-delivery, in milliseconds

@@ -2,9 +2,11 @@
 //!
 //! Every test starts the real `danube`; what one function decides is tested beside it.
 
+mod apply;
 mod bad_input;
 mod cases;
 mod cli;
+mod comforts;
 mod config;
 mod crash;
 mod crash_many_topics;
@@ -13,6 +15,7 @@ mod demo;
 mod disk_full;
 mod doctor;
 mod harness;
+mod limits;
 mod load;
 mod retention;
 mod schemas;

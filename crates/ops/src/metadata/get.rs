@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::control::GetDocumentRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub struct Get {
 }
 
 /// A document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Document(Value);
 

@@ -6,6 +6,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::NamespaceName;
 use danube_wire::proto::danube_admin::NamespaceRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Delete a namespace that holds no topics
@@ -17,8 +18,9 @@ pub struct Delete {
 }
 
 /// What was deleted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Deleted {
+    #[schemars(with = "String")]
     deleted: NamespaceName,
 }
 
@@ -35,7 +37,7 @@ impl Operation for Delete {
         let name = NamespaceName::parse(&self.name)?;
         let mut namespaces = session.namespaces().await?;
         let request = NamespaceRequest { name: name.to_string() };
-        call(namespaces.delete_namespace(request)).await.map_err(|status| {
+        call(namespaces.delete_namespace(session.request(request))).await.map_err(|status| {
             channel::error(&format!("namespace `{name}` cannot be deleted"), &status)
         })?;
         Ok(Deleted { deleted: name })

@@ -5,6 +5,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::danube_admin::Empty;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print the names of all namespaces
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct List {}
 
 /// Names, in order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Names(Vec<String>);
 

@@ -8,6 +8,7 @@ use crate::session::Session;
 use danube_core::Compatibility;
 use danube_core::schema::{JsonLevel, ProtobufLevel};
 use danube_wire::proto::control::{CheckSchemaRequest, CheckSchemaResponse, SchemaBreak};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ pub struct Check {
 }
 
 /// The verdict.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Verdict {
     subject: String,
     compatible: bool,
@@ -54,7 +55,7 @@ pub struct Verdict {
     fingerprint: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Break {
     version: u32,
     /// `new_reads_old` or `old_reads_new`.
@@ -67,7 +68,7 @@ struct Break {
     witness: Option<Value>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Warning {
     version: u32,
     path: String,

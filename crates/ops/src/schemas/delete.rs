@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::control::DeleteSubjectRequest;
 use danube_wire::proto::danube_schema::DeleteSchemaVersionRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Delete a version of a subject, or all of them; messages that carry it count as unknown then
@@ -38,7 +39,7 @@ struct What {
 }
 
 /// What is gone.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Deleted {
     subject: String,
     versions: Vec<u32>,

@@ -9,6 +9,7 @@ use danube_core::SubjectName;
 use danube_wire::proto::danube_schema::{
     GetLatestSchemaRequest, GetSchemaRequest, GetSchemaResponse,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print a version of a schema: the latest, or the one with that number
@@ -37,7 +38,7 @@ struct Which {
 }
 
 /// One version of a subject.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
     subject: String,
     schema_id: u64,

@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::control::DescribeSubjectRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print what a subject promises about its versions, and which topics depend on it
@@ -17,7 +18,7 @@ pub struct GetCompatibility {
 }
 
 /// The promise.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Promise {
     subject: String,
     schema_id: u64,

@@ -9,6 +9,7 @@ use crate::view::{Table, one_line};
 use danube_core::position::Rfc3339;
 use danube_core::{SubjectName, TopicName, WallMs};
 use danube_wire::proto::control::{ListSchemaHistoryRequest, SchemaHistoryEntry};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,11 +27,11 @@ pub struct History {
 }
 
 /// Oldest first; the latest 200.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Entries(Vec<Entry>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Entry {
     /// In milliseconds since 1970.
     at: u64,

@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use crate::view::Table;
 use danube_wire::proto::danube_schema::ListSubjectsRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print all subjects
@@ -14,11 +15,11 @@ use serde::{Deserialize, Serialize};
 pub struct ListSubjects {}
 
 /// Subjects by name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Listed(Vec<Subject>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Subject {
     subject: String,
     schema_type: String,

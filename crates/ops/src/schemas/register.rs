@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::danube_schema::RegisterSchemaRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Add a version to a subject; a definition that means the same as a version is that version
@@ -28,7 +29,7 @@ pub struct Register {
 }
 
 /// The version.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Registered {
     subject: String,
     schema_id: u64,

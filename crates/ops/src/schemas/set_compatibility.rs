@@ -9,6 +9,7 @@ use crate::session::Session;
 use danube_core::Compatibility;
 use danube_core::schema::{JsonLevel, ProtobufLevel};
 use danube_wire::proto::control::SetCompatibilityRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Set what a subject promises about its versions; what is not given stays
@@ -40,7 +41,7 @@ struct Change {
 }
 
 /// What the subject promises from now on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Promised {
     subject: String,
     compatibility_mode: String,

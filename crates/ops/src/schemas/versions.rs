@@ -8,6 +8,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use crate::view::Table;
 use danube_wire::proto::danube_schema::ListVersionsRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print the versions of a subject
@@ -19,11 +20,11 @@ pub struct Versions {
 }
 
 /// Versions by number.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Listed(Vec<Version>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Version {
     version: u32,
     schema_id: u64,

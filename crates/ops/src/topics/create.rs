@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::{Delivery, Intent};
 use danube_wire::proto::control::CreateTopicRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Create a topic, or all partitions of one
@@ -50,7 +51,7 @@ impl DispatchStrategy {
 }
 
 /// What was made.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Created {
     /// The topic or its partitions, then its dead-letter topic.
     created: Vec<String>,
@@ -74,14 +75,16 @@ impl Operation for Create {
         let request = CreateTopicRequest {
             name: topic.to_string(),
             intent: self.intent,
-            partitions: self.partitions,
+            // Programs say 0 for a topic without partitions.
+            partitions: self.partitions.filter(|count| *count > 0),
             delivery: delivery.map(|delivery| delivery.as_str().to_owned()),
             schema_subject: self.schema_subject,
         };
         let mut control = session.control().await?;
-        let answer = call(control.create_topic(request)).await.map_err(|status| {
-            channel::error(&format!("topic `{topic}` cannot be created"), &status)
-        })?;
+        let answer =
+            call(control.create_topic(session.request(request))).await.map_err(|status| {
+                channel::error(&format!("topic `{topic}` cannot be created"), &status)
+            })?;
         Ok(Created { created: answer.topics })
     }
 }

@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::TopicName;
 use danube_wire::proto::danube_admin::TopicRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Delete a topic with all its messages and subscriptions
@@ -18,8 +19,9 @@ pub struct Delete {
 }
 
 /// What was deleted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Deleted {
+    #[schemars(with = "String")]
     deleted: TopicName,
 }
 
@@ -36,7 +38,7 @@ impl Operation for Delete {
         let topic = self.topic.name()?;
         let mut topics = session.topics().await?;
         let request = TopicRequest { name: topic.to_string() };
-        call(topics.delete_topic(request)).await.map_err(|status| {
+        call(topics.delete_topic(session.request(request))).await.map_err(|status| {
             channel::error(&format!("topic `{topic}` cannot be deleted"), &status)
         })?;
         Ok(Deleted { deleted: topic })

@@ -8,6 +8,7 @@ use crate::operation::{self, Effect, Operation, Permission, Spec};
 use crate::session::Session;
 use crate::view::Table;
 use danube_wire::proto::control;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print what a topic is, and where its subscriptions stand
@@ -33,7 +34,7 @@ impl Operation for Describe {
 }
 
 /// A topic, or all partitions of one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Topic {
     topic: String,
     broker_id: String,
@@ -52,7 +53,7 @@ pub struct Topic {
 }
 
 /// As it is stored, with a summary for people.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Intent {
     #[serde(skip)]
     summary: String,
@@ -67,7 +68,7 @@ struct Intent {
     persistence: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Partition {
     name: String,
     topic_id: u32,
@@ -76,7 +77,7 @@ struct Partition {
     next_offset: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Subscription {
     name: String,
     topic: String,
@@ -94,7 +95,7 @@ struct Subscription {
     consumers: Vec<Consumer>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FailurePolicy {
     max_redelivery_count: u32,
     ack_timeout_ms: u64,
@@ -105,7 +106,7 @@ struct FailurePolicy {
     poison_policy: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Consumer {
     name: String,
     consumer_id: u64,

@@ -7,19 +7,23 @@ use crate::session::Session;
 use danube_core::{Backoff, FailurePolicy, SubscriptionName, TopicName};
 use danube_wire::convert;
 use danube_wire::proto::control;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A policy and whose it is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Policy {
+    #[schemars(with = "String")]
     topic: TopicName,
+    #[schemars(with = "String")]
     subscription: SubscriptionName,
     max_redelivery_count: u32,
     ack_timeout_ms: u64,
     base_redelivery_delay_ms: u64,
     max_redelivery_delay_ms: u64,
     backoff_strategy: &'static str,
+    #[schemars(with = "Option<String>")]
     dead_letter_topic: Option<TopicName>,
     poison_policy: &'static str,
     /// By field: `fallback`, `intent` or `override`; empty where nobody asked.

@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::{SubscriptionName, TopicName};
 use danube_wire::proto::danube_admin::GetSubscriptionDispatchConfigRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print how many messages of a subscription may be delivered and not acknowledged
@@ -18,9 +19,11 @@ pub struct GetDispatchConfig {
 }
 
 /// What holds now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DispatchConfig {
+    #[schemars(with = "String")]
     pub(super) topic: TopicName,
+    #[schemars(with = "String")]
     pub(super) subscription: SubscriptionName,
     pub(super) max_unacked_messages: u32,
 }

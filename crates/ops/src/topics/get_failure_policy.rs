@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::{SubscriptionName, TopicName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print what a subscription does with failures
@@ -17,7 +18,7 @@ pub struct GetFailurePolicy {
 }
 
 /// The policy; none where nothing can fail.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Found {
     policy: Option<Policy>,

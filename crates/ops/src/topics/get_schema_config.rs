@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::TopicName;
 use danube_wire::proto::danube_schema::GetTopicSchemaConfigRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print the schema subject of a topic and how it validates
@@ -42,7 +43,7 @@ impl Policy {
 }
 
 /// Subject and validation of a topic.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Config {
     topic: String,
     schema_subject: String,

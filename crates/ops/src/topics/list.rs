@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::view::Table;
 use danube_core::NamespaceName;
 use danube_wire::proto::danube_admin::NamespaceRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print the topics of all namespaces, or of one
@@ -19,11 +20,11 @@ pub struct List {
 }
 
 /// All topics, by namespace.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Topics(Vec<Topic>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Topic {
     topic: String,
     broker_id: String,

@@ -9,6 +9,7 @@ use crate::view::{self, Table, one_line};
 use danube_core::position::Rfc3339;
 use danube_core::{Position, SubscriptionName, WallMs};
 use danube_wire::proto::control::{PeekMessagesRequest, PeekedMessage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ fn count_default() -> u32 {
 }
 
 /// Messages in the order of each partition, partitions merged by publish time.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Messages {
     messages: Vec<Message>,
@@ -48,7 +49,7 @@ pub struct Messages {
     cut: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Message {
     topic: String,
     offset: u64,

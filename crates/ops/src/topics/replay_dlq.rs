@@ -4,7 +4,7 @@
 //! where it was. It stops at the end that the dead letters had when it began, so it never chases
 //! what fails once more.
 
-use crate::args::TopicArg;
+use crate::args::{Pair, TopicArg, pairs};
 use crate::channel::{self, call};
 use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
@@ -15,6 +15,7 @@ use danube_wire::proto::control::control_client::ControlClient;
 use danube_wire::proto::control::{
     ReplayDeadLettersRequest, ReplayDeadLettersResponse, ReplayedLetter,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,9 +44,9 @@ pub struct ReplayDlq {
     #[arg(short, long, value_name = "NAME")]
     subscription: Option<String>,
     /// Only those with this attribute, as KEY=VALUE; given more than once, all must hold
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_filter)]
+    #[arg(long, value_name = "KEY=VALUE")]
     #[serde(default)]
-    filter: Vec<(String, String)>,
+    filter: Vec<Pair>,
     /// Publish this many at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -62,15 +63,8 @@ pub struct ReplayDlq {
     dry_run: bool,
 }
 
-fn parse_filter(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("say which attribute has which value, as KEY=VALUE".to_owned()),
-    }
-}
-
 /// What was done.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Replay {
     topic: String,
     dry_run: bool,
@@ -90,7 +84,7 @@ pub struct Replay {
     letters: Vec<Letter>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Letter {
     offset: u64,
     /// Where it goes; empty when that is not known.
@@ -160,7 +154,7 @@ impl ReplayDlq {
             name: topic.to_string(),
             to: to.map(|to| to.to_string()),
             subscription: subscription.map(|name| name.to_string()),
-            filters: self.filter.iter().cloned().collect(),
+            filters: pairs(&self.filter)?,
             dry_run: self.dry_run,
             again: self.again,
             ..ReplayDeadLettersRequest::default()
@@ -368,7 +362,7 @@ mod tests {
         {
             assert_eq!(batch_len(rate, left), len, "{rate:?} {left}");
         }
-        assert_eq!(parse_filter("a=b=c"), Ok(("a".into(), "b=c".into())));
-        assert!(parse_filter("a").is_err() && parse_filter("=b").is_err());
+        assert_eq!("a=b=c".parse(), Ok(Pair { key: "a".into(), value: "b=c".into() }));
+        assert!("a".parse::<Pair>().is_err() && "=b".parse::<Pair>().is_err());
     }
 }

@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::view::Table;
 use danube_core::Position;
 use danube_wire::proto::control::SeekSubscriptionRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Put a subscription's cursor; what was delivered before and is not acknowledged is void
@@ -30,14 +31,14 @@ pub struct Seek {
 }
 
 /// What became of each partition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Sought {
     subscription: String,
     dry_run: bool,
     partitions: Vec<Partition>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Partition {
     topic: String,
     old_offset: u64,

@@ -41,10 +41,13 @@ impl Operation for SetDispatchConfig {
             subscription: subscription.to_string(),
             dispatch_config: Some(SubscriptionDispatchConfig { max_unacked_messages }),
         };
-        call(topics.set_subscription_dispatch_config(request)).await.map_err(|status| {
-            let doing = format!("dispatch config of `{subscription}` on `{topic}` cannot be set");
-            channel::error(&doing, &status)
-        })?;
+        call(topics.set_subscription_dispatch_config(session.request(request))).await.map_err(
+            |status| {
+                let doing =
+                    format!("dispatch config of `{subscription}` on `{topic}` cannot be set");
+                channel::error(&doing, &status)
+            },
+        )?;
         Ok(DispatchConfig { topic, subscription, max_unacked_messages })
     }
 }

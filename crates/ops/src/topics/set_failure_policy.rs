@@ -93,7 +93,7 @@ impl Operation for SetFailurePolicy {
             subscription: subscription.to_string(),
             failure_policy: Some(convert::to_admin_failure_policy(&policy)?),
         };
-        let answer = call(topics.set_subscription_failure_policy(request)).await;
+        let answer = call(topics.set_subscription_failure_policy(session.request(request))).await;
         answer.map_err(|status| channel::error(&doing, &status))?;
         Ok(Policy::of(&topic, &subscription, policy))
     }

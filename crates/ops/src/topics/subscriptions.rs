@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_wire::proto::danube_admin::TopicRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print the names of a topic's subscriptions
@@ -17,7 +18,7 @@ pub struct Subscriptions {
 }
 
 /// Names, in order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Names(Vec<String>);
 

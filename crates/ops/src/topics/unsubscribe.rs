@@ -7,6 +7,7 @@ use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
 use danube_core::{SubscriptionName, TopicName};
 use danube_wire::proto::danube_admin::SubscriptionRequest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Delete a subscription; its consumers are sent away
@@ -18,9 +19,11 @@ pub struct Unsubscribe {
 }
 
 /// What was deleted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Unsubscribed {
+    #[schemars(with = "String")]
     topic: TopicName,
+    #[schemars(with = "String")]
     subscription: SubscriptionName,
 }
 
@@ -40,7 +43,7 @@ impl Operation for Unsubscribe {
             topic: topic.to_string(),
             subscription: subscription.to_string(),
         };
-        call(topics.unsubscribe(request)).await.map_err(|status| {
+        call(topics.unsubscribe(session.request(request))).await.map_err(|status| {
             let doing =
                 format!("subscription `{subscription}` of topic `{topic}` cannot be deleted");
             channel::error(&doing, &status)

@@ -5,6 +5,7 @@ use crate::args::SubscriptionArg;
 use crate::error::OpError;
 use crate::operation::{Effect, Operation, Output, Permission, Spec};
 use crate::session::Session;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Print why a subscription does not move
@@ -16,11 +17,11 @@ pub struct Why {
 }
 
 /// The reasons, by partition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Reasons(Vec<Reason>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Reason {
     topic: String,
     /// Empty while it moves.

@@ -7,7 +7,6 @@ mod subscription;
 
 pub(crate) use offsets::VolatileOffsets;
 
-use super::TopicIdentity;
 use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
@@ -15,10 +14,12 @@ use super::message::{
     BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe,
 };
 use super::stream::{Signals, Wire};
+use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use bytes::Bytes;
 use danube_core::sequence::Opened;
+use danube_core::settings::{Limit, TopicSettings};
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
     catalog,
@@ -38,19 +39,25 @@ pub(super) struct FanoutTopic {
     metrics: Arc<TopicMetrics>,
     signals: Arc<Signals>,
     subscriptions: BTreeMap<SubscriptionName, FanoutSubscription>,
+    /// Messages that a subscription hands out, per second; 0 is no limit.
+    dispatch_rate: u32,
 }
 
 impl FanoutTopic {
     pub(super) fn load(
         context: &Arc<Context>,
         topic: &Arc<TopicIdentity>,
+        settings: &Arc<LiveSettings>,
         record: &catalog::Topic,
         metrics: &Arc<TopicMetrics>,
         signals: &Arc<Signals>,
     ) -> FanoutTopic {
         let now = context.clock.now();
+        let dispatch_rate = settings.load().limit(Limit::MaxSubscriptionDispatchRate).value;
         let load = |(name, known): (&SubscriptionName, &catalog::Subscription)| {
-            (name.clone(), FanoutSubscription::load(now, context, topic, name, known))
+            let mut loaded = FanoutSubscription::load(now, context, topic, name, known);
+            loaded.set_rate(dispatch_rate);
+            (name.clone(), loaded)
         };
         FanoutTopic {
             context: Arc::clone(context),
@@ -59,12 +66,13 @@ impl FanoutTopic {
             metrics: Arc::clone(metrics),
             signals: Arc::clone(signals),
             subscriptions: record.subscriptions.iter().map(load).collect(),
+            dispatch_rate,
         }
     }
 
     /// Gives records their offsets and hands them to every subscription; the first offset.
     fn hand_out(&mut self, records: impl Iterator<Item = Bytes>) -> Result<Offset, Fault> {
-        let first = self.offsets.next();
+        let (now, first) = (self.context.clock.now(), self.offsets.next());
         let read = |bytes| {
             Record::parse(bytes).map_err(|error| {
                 Fault::internal(format!(
@@ -77,7 +85,7 @@ impl FanoutTopic {
         let deliver = |record| Delivered { offset: self.offsets.take(), attempt: 1, record };
         let batch: Vec<Delivered> = records.into_iter().map(deliver).collect();
         for subscription in self.subscriptions.values_mut() {
-            subscription.publish(&batch);
+            subscription.publish(now, &batch);
         }
         Ok(first)
     }
@@ -132,6 +140,16 @@ impl Dispatch for FanoutTopic {
         self.subscriptions.contains_key(subscription)
     }
 
+    fn set_settings(&mut self, _: Tick, settings: &TopicSettings) {
+        self.dispatch_rate = settings.limit(Limit::MaxSubscriptionDispatchRate).value;
+        for known in self.subscriptions.values_mut() {
+            known.set_rate(self.dispatch_rate);
+        }
+    }
+
+    /// The catalog makes none ahead for a topic that keeps nothing.
+    fn create(&mut self, _: Tick, _: &SubscriptionName, _: &catalog::Subscription) {}
+
     fn attach(
         &mut self,
         now: Tick,
@@ -142,6 +160,7 @@ impl Dispatch for FanoutTopic {
         let known = self.subscriptions.entry(wish.subscription.clone()).or_insert_with(|| {
             FanoutSubscription::load(now, &self.context, &self.topic, &wish.subscription, record)
         });
+        known.set_rate(self.dispatch_rate);
         known.attach(now, &self.signals, consumer, wish.kind, wish.key_filters.clone());
     }
 

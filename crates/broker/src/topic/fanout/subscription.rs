@@ -11,6 +11,7 @@ use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
+use danube_core::rate::RateLimit;
 use danube_core::subscription::{Members, Pick};
 use danube_core::{
     ConsumerId, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType, Tick,
@@ -47,6 +48,7 @@ pub(super) struct FanoutSubscription {
     idle_since: Tick,
     pub(super) envelope: Arc<Envelope>,
     generation: u64,
+    rate: RateLimit,
     metrics: SubscriptionMetrics,
 }
 
@@ -67,6 +69,7 @@ impl FanoutSubscription {
             idle_since: now,
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             generation: 0,
+            rate: RateLimit::new(0),
             metrics: context.metrics.subscription(&topic.name, name),
         }
     }
@@ -162,12 +165,29 @@ impl FanoutSubscription {
         }
     }
 
+    /// Sets how many messages it hands out per second; 0 is no limit.
+    pub(super) fn set_rate(&mut self, per_second: u32) {
+        self.rate.set(per_second);
+    }
+
     /// Hands deliveries, one behind the other, to whom they belong, or counts them as dropped.
-    pub(super) fn publish(&mut self, batch: &[Delivered]) {
+    pub(super) fn publish(&mut self, now: Tick, batch: &[Delivered]) {
+        if self.rate.is_limited() {
+            return batch.iter().for_each(|delivery| self.publish_within_rate(now, delivery));
+        }
         match self.sole_taker() {
             Some(taker) => self.push(taker, batch),
             None => batch.iter().for_each(|delivery| self.publish_one(delivery)),
         }
+    }
+
+    /// What is above the rate is dropped and counted.
+    fn publish_within_rate(&mut self, now: Tick, delivery: &Delivered) {
+        if self.rate.wait_ms(now) > 0 {
+            return self.metrics.dropped(1);
+        }
+        self.rate.take(1);
+        self.publish_one(delivery);
     }
 
     /// The consumer that gets everything, if there is one.

@@ -10,18 +10,19 @@ mod subscription;
 mod tests;
 mod watch;
 
-use super::TopicIdentity;
 use super::claim::{Claim, Outcome, Waiting};
 use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::{Signals, Wire};
+use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
+use danube_core::settings::{Limit, TopicSettings};
 use danube_core::subscription::Event;
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, Retention, SubscriptionId,
-    SubscriptionName, SubscriptionType, Tick, catalog,
+    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionId, SubscriptionName,
+    SubscriptionType, Tick, catalog,
 };
 use danube_store::{ReadBatch, ReadError, TopicLog};
 use dead_letter::Letter;
@@ -91,6 +92,8 @@ pub(super) struct ReliableTopic {
     tail: Offset,
     batch: Publishes,
     progress: ProgressJournal,
+    /// Messages that a subscription hands out, per second; 0 is no limit.
+    dispatch_rate: u32,
     /// Dead letters of this turn.
     letters: Vec<Letter>,
 }
@@ -99,12 +102,13 @@ impl ReliableTopic {
     pub(super) fn load(
         context: &Arc<Context>,
         topic: &Arc<TopicIdentity>,
+        settings: &Arc<LiveSettings>,
         record: &catalog::Topic,
         metrics: &Arc<TopicMetrics>,
         signals: &Arc<Signals>,
     ) -> ReliableTopic {
         let log = context.store.topic(topic.id, topic.epoch);
-        log.set_retention(Retention::by_default(&topic.name, record.settings.as_ref()));
+        log.set_retention(settings.load().retention());
         #[expect(clippy::disallowed_methods, reason = "bounded by the work that is on its way")]
         let (sender, completed) = unbounded_channel();
         let mut loaded = ReliableTopic {
@@ -120,6 +124,7 @@ impl ReliableTopic {
             completions: Completions { sender, signals: Arc::clone(signals) },
             batch: Publishes::default(),
             progress: ProgressJournal::default(),
+            dispatch_rate: 0,
             letters: Vec::new(),
         };
         for (name, known) in &record.subscriptions {
@@ -129,7 +134,17 @@ impl ReliableTopic {
             }
         }
         loaded.tell_subscriptions();
+        let settings = settings.load();
+        if settings.limit(Limit::MaxSubscriptionDispatchRate).value > 0 {
+            loaded.set_rate(context.clock.now(), &settings);
+        }
         loaded
+    }
+
+    fn set_rate(&mut self, now: Tick, settings: &TopicSettings) {
+        self.dispatch_rate = settings.limit(Limit::MaxSubscriptionDispatchRate).value;
+        let rate = self.dispatch_rate;
+        self.with_each(now, |known, turn| known.set_rate(turn, rate));
     }
 
     /// Tells the log whose unfinished messages it must keep.
@@ -279,6 +294,20 @@ impl Dispatch for ReliableTopic {
         known.map_or(Ok(()), |known| known.admit(now, consumer, kind.unwrap_or(known.kind)))
     }
 
+    fn set_settings(&mut self, now: Tick, settings: &TopicSettings) {
+        self.log.set_retention(settings.retention());
+        self.set_rate(now, settings);
+    }
+
+    fn create(&mut self, now: Tick, name: &SubscriptionName, record: &catalog::Subscription) {
+        if !self.subscriptions.contains_key(name) {
+            self.insert(name, record);
+            self.tell_subscriptions();
+            let rate = self.dispatch_rate;
+            self.with(now, name, |known, turn| known.set_rate(turn, rate));
+        }
+    }
+
     fn has(&self, subscription: &SubscriptionName) -> bool {
         self.subscriptions.contains_key(subscription)
     }
@@ -293,6 +322,8 @@ impl Dispatch for ReliableTopic {
         if !self.subscriptions.contains_key(&wish.subscription) {
             self.insert(&wish.subscription, record);
             self.tell_subscriptions();
+            let rate = self.dispatch_rate;
+            self.with(now, &wish.subscription, |known, turn| known.set_rate(turn, rate));
         }
         self.with(now, &wish.subscription, |known, turn| {
             known.attach(turn, consumer, wish.kind, wish.key_filters.clone());

@@ -313,6 +313,10 @@ impl ReliableSubscription {
         self.step(turn, Event::PolicyChanged(policy));
     }
 
+    pub(super) fn set_rate(&mut self, turn: &mut Turn<'_>, per_second: u32) {
+        self.step(turn, Event::RateChanged(per_second));
+    }
+
     /// Gives the subscription a window of its own.
     pub(super) fn set_window(&mut self, turn: &mut Turn<'_>, window_max: u32) {
         (self.window_max, self.native_window) = (window_max, None);

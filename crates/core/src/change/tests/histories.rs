@@ -115,6 +115,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         1 => any_namespace().prop_map(|name| CreateNamespace { name }.into()),
         1 => any_namespace().prop_map(|name| DeleteNamespace { name }.into()),
         1 => Just(StartIncarnation {}.into()),
+        4 => operations::any_change(|| any_topic().boxed(), any_subscription()),
     ]
 }
 

@@ -571,6 +571,7 @@ impl World {
                 assert!(self.progress.attempts(*offset).is_some_and(|a| a.blocked));
             }
             Why::DeadLettering { offset } => assert!(self.copies.contains(offset)),
+            Why::RateLimited { .. } => assert!(engine.next_deadline().is_some()),
             Why::AwaitingRetry { .. } | Why::DeadLetterFailing { .. } => {
                 assert!(engine.next_deadline().is_some() || !self.copies.is_empty());
             }

@@ -121,6 +121,7 @@ fn events() -> impl Strategy<Value = Event> {
             .prop_map(|(offset, attempt, by_ms)| Event::Extended { offset, attempt, by_ms }),
         offsets().prop_map(|offset| Event::DeadLettered { offset }),
         offsets().prop_map(|offset| Event::DeadLetterFailed { offset, reason: "no".to_owned() }),
+        number.clone().prop_map(Event::RateChanged),
         number.prop_map(Event::WindowChanged),
         offsets().prop_map(|to| Event::Seek { to }),
         Just(Event::Deadline),

@@ -1,0 +1,5 @@
+//! Operations on the cluster: one file per verb.
+
+mod status;
+
+pub use status::Status;
