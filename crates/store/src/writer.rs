@@ -28,7 +28,7 @@ mod framed;
 mod numbered;
 mod sorted;
 
-use framed::{Framed, also, appended, take_back};
+use framed::{Framed, appended, record_also, take_back};
 use numbered::{in_sequence, open_producer};
 use sorted::{Sorted, records, sort};
 
@@ -177,8 +177,6 @@ impl Writer {
         if early.is_empty() && late.is_empty() && forgotten.is_empty() {
             return;
         }
-        let copied = early.iter().chain(&late).map(|write| frame_len(&write.work)).sum();
-        self.group.expect(copied);
         let begun = self.tip;
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
@@ -227,18 +225,18 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, beside, done } => {
+            Work::Append { batch: laid, also, done } => {
                 state.next = batch.end();
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
-                let cost = TailCache::cost(&records);
-                state.cached.push_back(CachedBatch { first: batch.first, records });
-                if let Some(origin) = beside.as_ref().and_then(|beside| beside.origin) {
-                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
+                if let Some(origin) = laid.origin() {
+                    state.sequences.stored(origin, batch.count, Offset(batch.first));
                 }
+                let cost = TailCache::cost(&laid);
+                state.cached.push_back(CachedBatch { first: batch.first, batch: laid });
                 drop(state);
-                beside.into_iter().for_each(|beside| also(*beside));
+                record_also(also);
                 self.cache.note(&topic, cost);
                 let bytes = self.cache.bytes() as u64;
                 self.shared.counters.cache_bytes.store(bytes, Relaxed);
@@ -254,11 +252,7 @@ impl Writer {
 
     fn keep(&mut self, header: FrameHeader, work: &mut Work, batch: Batch) {
         let (content, batch) = match work {
-            Work::Append { records, beside, .. } => {
-                let extras = beside.as_mut().map(|beside| std::mem::take(&mut beside.bytes));
-                let extras = extras.unwrap_or_default();
-                (Content::Records(extras, Arc::clone(records)), Some(batch))
-            }
+            Work::Append { batch: laid, .. } => (Content::Messages(laid.clone()), Some(batch)),
             Work::Record { payload, .. } => (Content::Payload(std::mem::take(payload)), None),
         };
         self.journal.keep(Kept { header, content, batch });

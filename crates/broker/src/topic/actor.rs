@@ -263,7 +263,7 @@ impl TopicActor {
     }
 
     fn on_publish_batch(&mut self, now: Tick, batch: PublishBatch) {
-        let known = self.producers.publishes(now, batch.origin.producer, &batch.producer_name);
+        let known = self.producers.publishes(now, batch.producer, &batch.producer_name);
         let count = batch.batch.len() as u64;
         match known.and_then(|()| self.within_rate(now, count)) {
             Ok(()) => self.dispatch.publish_batch(batch),

@@ -6,15 +6,16 @@
 //! sees a new end of the log. Law: an answer is never given before the log's.
 
 use super::super::TopicIdentity;
-use super::super::message::{BatchFault, Publish, PublishBatch};
+use super::super::message::{BatchFault, Publish, PublishBatch, Reply};
 use super::super::stream::Signals;
 use crate::clock::Clock;
 use crate::metrics::TopicMetrics;
 use bytes::Bytes;
-use danube_core::Fault;
+use danube_core::{Fault, Offset};
 use danube_store::{AppendError, Appended, TopicLog};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Bytes after which a turn's append is sent off, even when more publishes wait.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -23,15 +24,26 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 #[derive(Default)]
 pub(super) struct Publishes {
     records: Vec<Bytes>,
-    publishes: Vec<Publish>,
+    waiting: Vec<Waiting>,
     bytes: usize,
+}
+
+/// A publish without its record, which the log lays out anew.
+struct Waiting {
+    len: usize,
+    arrived: Duration,
+    /// Given back when it is answered.
+    _permit: OwnedSemaphorePermit,
+    reply: Reply<Offset>,
 }
 
 impl Publishes {
     pub(super) fn push(&mut self, publish: Publish) {
-        self.bytes += publish.record.len();
-        self.records.push(publish.record.clone());
-        self.publishes.push(publish);
+        let Publish { record, arrived, permit, reply, .. } = publish;
+        let len = record.len();
+        self.bytes += len;
+        self.records.push(record);
+        self.waiting.push(Waiting { len, arrived, _permit: permit, reply });
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -50,12 +62,12 @@ impl Publishes {
         if self.records.is_empty() {
             return;
         }
-        let Publishes { records, publishes, .. } = std::mem::take(self);
+        let Publishes { records, waiting, .. } = std::mem::take(self);
         let (topic, signals) = (Arc::clone(topic), Arc::clone(signals));
         let metrics = Arc::clone(metrics);
         let sync = topic.wal_sync_mode;
         log.append(records, sync, move |result| {
-            answer(&topic, &metrics, clock.elapsed(), publishes, result);
+            answer(&topic, &metrics, clock.elapsed(), waiting, result);
             signals.wake();
         });
     }
@@ -72,10 +84,10 @@ pub(super) fn append_batch(
 ) {
     let (topic, signals) = (Arc::clone(topic), Arc::clone(signals));
     let metrics = Arc::clone(metrics);
-    let PublishBatch { origin, batch, arrived, permit, done, .. } = batch;
+    let PublishBatch { batch, arrived, permit, done, .. } = batch;
     let (count, bytes) = (batch.len(), batch.byte_len());
     let sync = topic.wal_sync_mode;
-    log.append_batch(batch, origin, sync, move |result| {
+    log.append_batch(batch, sync, move |result| {
         if result.is_ok() {
             let latency = clock.elapsed().saturating_sub(arrived);
             metrics.published_batch(count, bytes, latency);
@@ -93,20 +105,20 @@ fn answer(
     topic: &TopicIdentity,
     metrics: &TopicMetrics,
     now: Duration,
-    publishes: Vec<Publish>,
+    waiting: Vec<Waiting>,
     result: Result<Appended, AppendError>,
 ) {
     match result {
         Ok(appended) => {
-            for (index, publish) in (0_u64..).zip(publishes) {
-                metrics.published(publish.record.len(), now.saturating_sub(publish.arrived));
+            for (index, publish) in (0_u64..).zip(waiting) {
+                metrics.published(publish.len, now.saturating_sub(publish.arrived));
                 // A producer that went away does not want the answer.
                 let _ = publish.reply.send(Ok(appended.first.plus(index)));
             }
         }
         Err(error) => {
             let fault = append_fault(topic, &error);
-            for publish in publishes {
+            for publish in waiting {
                 let _ = publish.reply.send(Err(fault.clone()));
             }
         }

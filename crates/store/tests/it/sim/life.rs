@@ -92,9 +92,10 @@ fn send(work: &Work, lie: Option<Lie>, gate: Option<SimDisk>) -> Receiver<Answer
         }
         Request::From(records, origin) => {
             let mode = Lie::mode(lie, work.mode, false);
-            let mut batch = RecordBatchBuilder::default();
+            let mut batch = RecordBatchBuilder::numbered(*origin, 0, 0);
             records.iter().for_each(|record| batch.push(|out| out.extend_from_slice(record)));
-            work.log.append_batch(batch.build(), *origin, mode, move |outcome| {
+            let batch = batch.build().expect("a request has records");
+            work.log.append_batch(batch, mode, move |outcome| {
                 tell(outcome.map(|appended| appended.first.0));
             });
         }
