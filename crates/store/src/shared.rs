@@ -14,6 +14,7 @@ use crate::segment::SegmentId;
 use crate::topic::Topic;
 use crate::topic_log::Appended;
 use crate::wake::Wake;
+use crate::writer::Writer;
 use danube_core::sequence::Opened;
 use danube_core::subscription::progress::ProgressRecord;
 use danube_core::{Epoch, Offset, ProducerId, TopicId, WalSyncMode};
@@ -142,6 +143,10 @@ pub(crate) struct Shared {
     pub disk: Arc<dyn Disk>,
     pub topics: RwLock<HashMap<TopicId, Arc<Topic>>>,
     pub commands: Queue<Command>,
+    /// Whoever has the work of the queue has this; gone once the store is closed.
+    pub writer: Mutex<Option<Writer>>,
+    /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
+    pub easy_bytes: AtomicU64,
     pub reads: Queue<Read>,
     /// Journal files, each with its first log sequence number.
     pub files: Mutex<BTreeMap<u64, u64>>,
@@ -188,6 +193,8 @@ impl Shared {
         Shared {
             topics: RwLock::new(topics),
             commands: Queue::new(options.queue_count_max, options.queue_bytes_max),
+            writer: Mutex::new(None),
+            easy_bytes: AtomicU64::new(0),
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),

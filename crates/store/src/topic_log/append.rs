@@ -7,9 +7,9 @@ use crate::batch::{RecordBatch, RecordBatchBuilder};
 use crate::error::AppendError;
 use crate::extras::{Also, Extras};
 use crate::frame::{FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX, RECORD_LEN_BYTES};
-use crate::shared::{Command, Open, Work, Write, answer};
+use crate::shared::{Command, Open, Shared, Work, Write, answer};
 use crate::step;
-use crate::writer::frame_len;
+use crate::writer::{frame_len, write_here};
 use bytes::{BufMut, Bytes};
 use danube_core::sequence::Opened;
 use danube_core::subscription::progress::ProgressRecord;
@@ -137,10 +137,23 @@ impl TopicLog {
             return work.refuse(error);
         }
         let write = Write { topic: Arc::clone(&self.topic), epoch: self.epoch, sync, work };
-        if let Err((refused, command)) = self.shared.commands.push(Command::Write(write), bytes) {
-            self.shared.counters.refused.fetch_add(1, Relaxed);
-            if let Command::Write(write) = command {
-                write.work.refuse(refused.into());
+        let Shared { commands, easy_bytes, .. } = &*self.shared;
+        let easy =
+            sync != WalSyncMode::FsyncBatch && bytes as u64 <= easy_bytes.load(Relaxed);
+        let write = Command::Write(write);
+        let pushed = if easy {
+            commands.push_or_borrow(write, bytes)
+        } else {
+            commands.push(write, bytes).map(|()| None)
+        };
+        match pushed {
+            Ok(None) => {}
+            Ok(Some(borrowed)) => write_here(&self.shared, borrowed),
+            Err((refused, command)) => {
+                self.shared.counters.refused.fetch_add(1, Relaxed);
+                if let Command::Write(write) = command {
+                    write.work.refuse(refused.into());
+                }
             }
         }
     }

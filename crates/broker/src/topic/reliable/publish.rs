@@ -1,14 +1,16 @@
-//! From the mailbox to the log: publishes of one turn travel as one append, a numbered batch as one
-//! of its own.
+//! From the mailbox to the log: publishes of one turn travel as one append. A numbered batch is one of
+//! its own, and goes there straight from its stream.
 //!
 //! The log calls back on its writer thread once the append is as durable as the topic's mode
 //! says; the callback answers the producers straight from there and wakes the actor, which then
 //! sees a new end of the log. Law: an answer is never given before the log's.
 
 use super::super::TopicIdentity;
+use super::super::entrance::{Entrance, Turned};
 use super::super::message::{BatchFault, Publish, PublishBatch, Reply};
 use super::super::stream::Signals;
 use crate::clock::Clock;
+use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use bytes::Bytes;
 use danube_core::{Fault, Offset};
@@ -68,37 +70,72 @@ impl Publishes {
         let sync = topic.wal_sync_mode;
         log.append(records, sync, move |result| {
             answer(&topic, &metrics, clock.elapsed(), waiting, result);
-            signals.wake();
+            signals.log_grew();
         });
     }
 }
 
-/// Sends a numbered batch to the log.
-pub(super) fn append_batch(
-    topic: &Arc<TopicIdentity>,
-    log: &TopicLog,
-    signals: &Arc<Signals>,
-    metrics: &Arc<TopicMetrics>,
+/// The way of numbered batches from their streams to the log.
+pub(in super::super) struct Straight {
+    topic: Arc<TopicIdentity>,
+    log: TopicLog,
+    signals: Arc<Signals>,
+    metrics: Arc<TopicMetrics>,
     clock: Clock,
-    batch: PublishBatch,
-) {
-    let (topic, signals) = (Arc::clone(topic), Arc::clone(signals));
-    let metrics = Arc::clone(metrics);
-    let PublishBatch { batch, arrived, permit, done, .. } = batch;
-    let (count, bytes) = (batch.len(), batch.byte_len());
-    let sync = topic.wal_sync_mode;
-    log.append_batch(batch, sync, move |result| {
-        if result.is_ok() {
-            let latency = clock.elapsed().saturating_sub(arrived);
-            metrics.published_batch(count, bytes, latency);
+}
+
+impl Straight {
+    pub(in super::super) fn new(
+        context: &Context,
+        topic: &Arc<TopicIdentity>,
+        metrics: &Arc<TopicMetrics>,
+        signals: &Arc<Signals>,
+    ) -> Straight {
+        Straight {
+            topic: Arc::clone(topic),
+            log: context.store.topic(topic.id, topic.epoch),
+            signals: Arc::clone(signals),
+            metrics: Arc::clone(metrics),
+            clock: context.clock,
         }
-        drop(permit);
-        done(result.map_err(|error| match error {
-            AppendError::Sequence { why, .. } => BatchFault::Sequence(why),
-            error => BatchFault::Fault(append_fault(&topic, &error)),
-        }));
-        signals.wake();
-    });
+    }
+
+    /// Sends a batch to the log, if `entrance` lets it pass.
+    ///
+    /// # Errors
+    /// The batch, when the topic has stopped.
+    pub(in super::super) fn publish(
+        self: &Arc<Straight>,
+        entrance: &Entrance,
+        batch: PublishBatch,
+    ) -> Result<(), Box<PublishBatch>> {
+        let count = batch.batch.len() as u64;
+        let now = self.clock.now();
+        match entrance.admit(now, batch.producer, &batch.producer_name, count) {
+            Ok(()) => self.append(batch),
+            Err(Turned::Away) => return Err(Box::new(batch)),
+            Err(Turned::Down(fault)) => (batch.done)(Err(BatchFault::Fault(fault))),
+        }
+        Ok(())
+    }
+
+    fn append(self: &Arc<Straight>, batch: PublishBatch) {
+        let PublishBatch { batch, arrived, permit, done, .. } = batch;
+        let (count, bytes) = (batch.len(), batch.byte_len());
+        let straight = Arc::clone(self);
+        self.log.append_batch(batch, self.topic.wal_sync_mode, move |result| {
+            if result.is_ok() {
+                let latency = straight.clock.elapsed().saturating_sub(arrived);
+                straight.metrics.published_batch(count, bytes, latency);
+            }
+            drop(permit);
+            done(result.map_err(|error| match error {
+                AppendError::Sequence { why, .. } => BatchFault::Sequence(why),
+                error => BatchFault::Fault(append_fault(&straight.topic, &error)),
+            }));
+            straight.signals.log_grew();
+        });
+    }
 }
 
 fn answer(
