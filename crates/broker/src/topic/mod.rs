@@ -44,8 +44,8 @@ use danube_core::{
 use entrance::Entrance;
 use message::{Message, Publish, Reply};
 use reliable::Straight;
-use stream::Signals;
 use std::sync::Arc;
+use stream::Signals;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that may wait in a topic's mailbox.
