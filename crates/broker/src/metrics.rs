@@ -355,11 +355,6 @@ pub(crate) struct SubscriptionMetrics {
 }
 
 impl SubscriptionMetrics {
-    pub(crate) fn delivered(&self, bytes: usize) {
-        self.messages_out.inc();
-        self.bytes_out.inc_by(bytes as u64);
-    }
-
     pub(crate) fn delivered_batch(&self, count: usize, bytes: usize) {
         self.messages_out.inc_by(count as u64);
         self.bytes_out.inc_by(bytes as u64);

@@ -9,6 +9,7 @@ use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::bodies::Bodies;
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
@@ -25,7 +26,7 @@ use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
 use danube_wire::stream::Delivered;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -64,9 +65,11 @@ pub(super) struct ReliableSubscription {
     streams: HashMap<ConsumerId, ConsumerQueue>,
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
-    bodies: BTreeMap<Offset, Record>,
+    bodies: Bodies,
     pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
+    /// Consumers for whom deliveries of this step are put aside.
+    filled: Vec<ConsumerId>,
     generation: u64,
     watch: Watch,
     metrics: SubscriptionMetrics,
@@ -102,9 +105,10 @@ impl ReliableSubscription {
             },
             streams: HashMap::new(),
             absent: HashMap::new(),
-            bodies: BTreeMap::new(),
+            bodies: Bodies::default(),
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
+            filled: Vec::new(),
             generation: 0,
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
@@ -216,9 +220,14 @@ impl ReliableSubscription {
     /// Takes in what a client says of messages that it was given.
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
-        for (offset, event) in claim.events() {
-            outcome.add(offset, self.step(turn, event));
-        }
+        let mut offset = claim.first;
+        let mut effects = std::mem::take(&mut self.effects);
+        let tell = |answer| {
+            outcome.add(offset, answer);
+            offset = offset.next();
+        };
+        self.engine.step_all(turn.now, claim.events(), tell, &mut effects);
+        self.perform_all(turn, effects);
         outcome
     }
 
@@ -409,11 +418,25 @@ impl ReliableSubscription {
     pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
         let answer = self.engine.step(turn.now, event, &mut effects);
+        self.perform_all(turn, effects);
+        answer
+    }
+
+    fn perform_all(&mut self, turn: &mut Turn<'_>, mut effects: Vec<Effect>) {
         for effect in effects.drain(..) {
             self.perform(turn, effect);
         }
         self.effects = effects;
-        answer
+        self.push_filled();
+    }
+
+    /// Sends off what was put aside for each consumer, together.
+    fn push_filled(&mut self) {
+        for consumer in self.filled.drain(..) {
+            let queue = self.streams.get_mut(&consumer);
+            let (count, bytes) = queue.map_or((0, 0), ConsumerQueue::push_filled);
+            self.metrics.delivered_batch(count, bytes);
+        }
     }
 
     fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
@@ -424,12 +447,14 @@ impl ReliableSubscription {
                 self.deliver(consumer, offset, attempt, ticket);
             }
             Effect::Void { consumer, ticket } => {
+                // It may be one of those put aside.
+                self.push_filled();
                 if let Some(queue) = self.streams.get(&consumer) {
                     queue.void(ticket);
                 }
             }
             Effect::Release { offset } | Effect::Park { offset } => {
-                self.bodies.remove(&offset);
+                self.bodies.remove(offset);
             }
             Effect::Record(step) => self.record(turn, step),
             Effect::DeadLetter { offset, attempt, reason } => {
@@ -454,11 +479,12 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
-        let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
-        let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
-        self.metrics.delivered(body.bytes().len());
-        queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
+    fn deliver(&mut self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
+        let body = self.bodies.get(offset).expect("the engine delivers what it has fetched");
+        let queue = self.streams.get_mut(&consumer).expect("the engine delivers to open streams");
+        if queue.fill(ticket, Delivered { offset, attempt, record: body.clone() }) {
+            self.filled.push(consumer);
+        }
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {
@@ -472,7 +498,7 @@ impl ReliableSubscription {
         attempt: u32,
         reason: Option<String>,
     ) {
-        let body = self.bodies.get(&offset).expect("the engine holds what it dead-letters");
+        let body = self.bodies.get(offset).expect("the engine holds what it dead-letters");
         turn.letters.push(Letter {
             subscription: self.id,
             name: self.name.clone(),
