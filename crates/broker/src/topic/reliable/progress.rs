@@ -176,8 +176,9 @@ mod tests {
 
     #[test]
     fn what_was_finished_is_put_together_and_nothing_passes_another_step() {
-        let of = |subscription, step| {
-            ProgressRecord { subscription: SubscriptionId(subscription), step }
+        let of = |subscription, step| ProgressRecord {
+            subscription: SubscriptionId(subscription),
+            step,
         };
         let finished = |subscription, first, end| {
             of(subscription, Step::Finished { first: Offset(first), end: Offset(end) })

@@ -255,7 +255,8 @@ impl World {
 
     /// Acks that come together.
     fn ack(&mut self, offsets: &[Offset]) {
-        let counted: Vec<Offset> = offsets.iter().copied().filter(|it| self.hear_ack(*it)).collect();
+        let counted: Vec<Offset> =
+            offsets.iter().copied().filter(|it| self.hear_ack(*it)).collect();
         self.step_all(offsets.iter().map(|offset| Event::Acked { offset: *offset, attempt: None }));
         for offset in counted {
             assert!(self.finished.contains(&offset.0), "ack of {offset} was lost");
