@@ -65,7 +65,7 @@ const NAMED: &[Named] = &[
 ];
 
 /// Arguments that make an operation remove things which without them it would not.
-const REMOVING: &[&str] = &["prune", "force"];
+const REMOVING: &[&str] = &["prune", "prune_allow", "replace", "force"];
 
 /// The argument that confirms.
 const CONFIRM: &str = "confirm";
@@ -202,8 +202,12 @@ impl Tool {
                 )));
             }
         }
+        let replaces = match arguments.get("replace") {
+            None | Some(Value::Null) => false,
+            Some(named) => named.as_array().is_none_or(|names| !names.is_empty()),
+        };
         let is_set = |argument: &str| arguments.get(argument) == Some(&Value::Bool(true));
-        let is_removal = self.op.spec.effect == Effect::Destructive || is_set("prune");
+        let is_removal = self.op.spec.effect == Effect::Destructive || is_set("prune") || replaces;
         if is_removal && !is_set(CONFIRM) && !is_set("dry_run") {
             return Err(OpError::usage(format!(
                 "`{name}` destroys or moves data and was not confirmed"

@@ -45,6 +45,7 @@ impl House {
             intent,
             delivery,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: false,
         });
         self.context.meta.propose(change, crate::clock::Clock::wall()).await.expect("created");
