@@ -75,7 +75,7 @@ class InspectorTest(BrokerTest):
         target = self.stdio()
         options = ["--tool-name", "describe_topic", "--tool-arg", "topic=/default/none"]
         _, out, err = await self.run_inspector(target, "tools/call", *options)
-        self.assertIn("does not exist", out + err)
+        self.assertIn("/default/none` not found", out + err)
 
 
 if __name__ == "__main__":

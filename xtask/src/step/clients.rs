@@ -111,9 +111,12 @@ fn node(shell: &Shell, home: &Path, python: &Path, folder: &Path) -> Result<Path
     }
     let npm = root.join("lib/node_modules/npm/bin/npm-cli.js");
     // No package runs a program of its own while it is installed.
-    cmd!(shell, "{node} {npm} ci --prefix {home} --ignore-scripts --no-audit --no-fund")
-        .run()
-        .with_context(|| format!("npm cannot install what {} asks for", folder.display()))?;
+    cmd!(
+        shell,
+        "{node} {npm} install --no-save --prefix {home} --ignore-scripts --no-audit --no-fund"
+    )
+    .run()
+    .with_context(|| format!("npm cannot install what {} asks for", folder.display()))?;
     shell.write_file(&stamp, lock)?;
     Ok(node)
 }
