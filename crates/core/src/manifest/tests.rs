@@ -392,7 +392,7 @@ fn a_topic_is_replaced_only_when_it_is_named_and_with_what_is_in_it_only_by_forc
     let options = Options { replace, ..Options::default() };
     let manifest = parse(&subscribed("audit_log")).expect("a manifest");
     let key = ObjectKey::Topic(topic("/default/t"));
-    assert_eq!(candidates(&catalog, &manifest, &options), [key.clone()]);
+    assert_eq!(candidates(&catalog, &manifest, &options), std::slice::from_ref(&key));
     let busy = BTreeMap::from([(key, "it has 3 messages".to_owned())]);
     let kept = plan_busy(&catalog, &manifest, &options, &busy);
     expect![[r#"
