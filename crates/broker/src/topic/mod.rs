@@ -5,13 +5,14 @@
 //! topics exist (the catalog), which actor serves which name ([`crate::topics`]), and how bytes
 //! are kept (the log).
 //!
-//! Law: nobody but the actor touches a topic's state, and the actor never waits for anything but
-//! its own inputs.
+//! Law: nobody but the actor touches a topic's state, but for what is at its entrance, and the actor
+//! never waits for anything but its own inputs.
 
 mod actor;
 mod claim;
 mod describe;
 mod dispatch;
+mod entrance;
 mod fanout;
 mod message;
 mod producers;
@@ -40,7 +41,10 @@ use danube_core::{
     ConsumerId, Delivery, Epoch, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName,
     TopicId, TopicName, WalSyncMode, catalog,
 };
+use entrance::Entrance;
 use message::{Message, Publish, Reply};
+use reliable::Straight;
+use stream::Signals;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -76,6 +80,9 @@ pub(crate) struct TopicHandle {
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
     mailbox: mpsc::Sender<Message>,
+    entrance: Arc<Entrance>,
+    /// The way to the log, where there is one.
+    straight: Option<Arc<Straight>>,
 }
 
 impl TopicHandle {
@@ -95,10 +102,18 @@ impl TopicHandle {
         });
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
-        let actor = actor::TopicActor::load(context, &identity, &settings, topic, requests);
+        let entrance = Arc::new(Entrance::new(&identity, &settings));
+        let metrics = Arc::new(context.metrics.topic(name));
+        let signals: Arc<Signals> = Arc::default();
+        let straight = (identity.delivery == Delivery::Reliable)
+            .then(|| Arc::new(Straight::new(context, &identity, &metrics, &signals)));
+        let shared = (metrics, signals);
+        let actor = actor::TopicActor::load(
+            context, &identity, &settings, &entrance, shared, topic, requests,
+        );
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, settings, gate, mailbox }
+        TopicHandle { identity, settings, gate, mailbox, entrance, straight }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -204,6 +219,9 @@ impl TopicHandle {
     /// # Errors
     /// The batch, when the topic has stopped.
     pub(crate) async fn publish_batch(&self, batch: PublishBatch) -> Result<(), Box<PublishBatch>> {
+        if let Some(straight) = &self.straight {
+            return straight.publish(&self.entrance, batch);
+        }
         let sent = self.mailbox.send(Message::PublishBatch(Box::new(batch))).await;
         sent.map_err(|refused| match refused.0 {
             Message::PublishBatch(batch) => batch,

@@ -66,6 +66,8 @@ pub(super) struct StreamKey {
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     wake: Notify,
+    /// Whether anybody wants to know that the log grew.
+    listens: AtomicBool,
     drained: Mutex<Vec<StreamKey>>,
     closed: Mutex<Vec<StreamKey>>,
 }
@@ -74,6 +76,18 @@ impl Signals {
     /// Wakes the actor; many wake-ups before it runs are one.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
+    }
+
+    /// Says whether there is a subscription that is to hear of each new message.
+    pub(super) fn listen(&self, listens: bool) {
+        self.listens.store(listens, Ordering::SeqCst);
+    }
+
+    /// Wakes the actor because the log has more, if there is somebody to whom that matters.
+    pub(super) fn log_grew(&self) {
+        if self.listens.load(Ordering::SeqCst) {
+            self.wake();
+        }
     }
 
     /// Resolves at the next wake-up, or at once if there was one since the last call.
