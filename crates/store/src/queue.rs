@@ -53,7 +53,8 @@ struct State<T> {
 impl<T> Queue<T> {
     /// An empty queue of at most `count_max` items with at most `bytes_max` bytes.
     pub(crate) fn new(count_max: usize, bytes_max: usize) -> Queue<T> {
-        let state = State { items: VecDeque::new(), bytes: 0, closed: false, idle: false, lent: false };
+        let state =
+            State { items: VecDeque::new(), bytes: 0, closed: false, idle: false, lent: false };
         let (ready, settled) = (Condvar::new(), Condvar::new());
         Queue { state: Mutex::new(state), ready, settled, count_max, bytes_max }
     }
@@ -218,7 +219,8 @@ mod tests {
             assert_eq!(queue.push('d', 1), Ok(()));
             assert!(taken.try_recv().is_err(), "what came later waits");
             queue.give_back();
-            let rest: Vec<char> = std::iter::from_fn(|| taken.recv().ok()).flatten().take(2).collect();
+            let rest: Vec<char> =
+                std::iter::from_fn(|| taken.recv().ok()).flatten().take(2).collect();
             assert_eq!(rest, ['c', 'd']);
             queue.settle();
             assert_eq!(queue.push_or_borrow('e', 1), Ok(Some('e')));

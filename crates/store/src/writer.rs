@@ -49,7 +49,6 @@ pub(crate) struct Writer {
     now: u64,
 }
 
-
 impl Writer {
     /// A writer that goes on after recovery.
     pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, tip: Tip) -> Writer {

@@ -405,9 +405,6 @@ impl TopicActor {
             StopReason::Unloaded => format!("topic `{name}` was unloaded; look it up again"),
             StopReason::Shutdown => "the broker is stopping; connect again".to_owned(),
         }));
-        Stopped {
-            consumers: self.consumers.keys().copied().collect(),
-            producers,
-        }
+        Stopped { consumers: self.consumers.keys().copied().collect(), producers }
     }
 }

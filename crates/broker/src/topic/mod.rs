@@ -29,7 +29,7 @@ pub(crate) use message::{
     Subscribe,
 };
 pub use stream::ConsumerStream;
-pub(crate) use stream::{QueueReader, Terms, Wire};
+pub(crate) use stream::{Ended, QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use crate::schema::TopicGate;
@@ -44,8 +44,8 @@ use danube_core::{
 use entrance::Entrance;
 use message::{Message, Publish, Reply};
 use reliable::Straight;
-use stream::Signals;
 use std::sync::Arc;
+use stream::Signals;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that may wait in a topic's mailbox.

@@ -138,8 +138,7 @@ impl TopicLog {
         }
         let write = Write { topic: Arc::clone(&self.topic), epoch: self.epoch, sync, work };
         let Shared { commands, easy_bytes, .. } = &*self.shared;
-        let easy =
-            sync != WalSyncMode::FsyncBatch && bytes as u64 <= easy_bytes.load(Relaxed);
+        let easy = sync != WalSyncMode::FsyncBatch && bytes as u64 <= easy_bytes.load(Relaxed);
         let write = Command::Write(write);
         let pushed = if easy {
             commands.push_or_borrow(write, bytes)

@@ -27,8 +27,8 @@ use danube_core::{
 use danube_store::{ReadBatch, ReadError, TopicLog};
 use dead_letter::Letter;
 use progress::ProgressJournal;
-pub(super) use publish::Straight;
 use publish::Publishes;
+pub(super) use publish::Straight;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
