@@ -6,6 +6,7 @@
 //!                    │          ├─────▶ meta ─┤
 //!                    │          └───▶ schema ─┘
 //!                    └─▶ ops, sdk ──▶ wire, core          sim ──▶ core; xtask (alone)
+//!                             └─────▶ schema
 //! ```
 
 use super::{Finding, House};
@@ -54,7 +55,11 @@ const TABLE: &[Row] = &[
         others: None,
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
-    Row { name: "danube-sdk", ours: &["danube-core", "danube-wire"], others: None },
+    Row {
+        name: "danube-sdk",
+        ours: &["danube-core", "danube-schema", "danube-wire"],
+        others: None,
+    },
     Row {
         name: "danube",
         ours: &[
