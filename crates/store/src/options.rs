@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, NoClock};
 use danube_core::Incarnation;
+use crate::flush_times::FlushTimes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -125,4 +126,10 @@ pub struct StoreStats {
     pub reads_cached: u64,
     /// Reads given to the reader thread.
     pub reads_disk: u64,
+    /// Journal files begun after the first.
+    pub rotations: u64,
+    /// Files removed because nobody needs their messages any more.
+    pub files_removed: u64,
+    /// How long groups took to be written and, where asked for, synced.
+    pub flushes: FlushTimes,
 }

@@ -64,6 +64,7 @@ impl TopicActor {
         topic: &Arc<TopicIdentity>,
         settings: &Arc<LiveSettings>,
         record: &catalog::Topic,
+        metrics: &Arc<TopicMetrics>,
         requests: Receiver<Message>,
     ) -> TopicActor {
         let mut consumers = HashMap::new();
@@ -78,14 +79,13 @@ impl TopicActor {
                 consumers.insert(id, consumer);
             }
         }
-        let metrics = Arc::new(context.metrics.topic(&topic.name));
         let signals = Arc::default();
         let dispatch: Box<dyn Dispatch> = match topic.delivery {
             Delivery::Reliable => {
-                Box::new(ReliableTopic::load(context, topic, settings, record, &metrics, &signals))
+                Box::new(ReliableTopic::load(context, topic, settings, record, metrics, &signals))
             }
             Delivery::NonReliable => {
-                Box::new(FanoutTopic::load(context, topic, settings, record, &metrics, &signals))
+                Box::new(FanoutTopic::load(context, topic, settings, record, metrics, &signals))
             }
         };
         metrics.subscriptions(dispatch.subscription_count());
@@ -98,7 +98,7 @@ impl TopicActor {
             dispatch,
             producers: Producers::new(topic.id, now.limit(Limit::MaxProducersPerTopic).value),
             consumers,
-            metrics,
+            metrics: Arc::clone(metrics),
             requests,
             signals,
             measure_at: None,
@@ -119,13 +119,15 @@ impl TopicActor {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
+            let by_timer = tokio::select! {
                 taken = self.requests.recv_many(&mut inbox, TURN_LEN_MAX) => {
                     self.stopped = taken == 0;
+                    false
                 }
-                () = signals.woken() => {}
-                () = timer => {}
-            }
+                () = signals.woken() => false,
+                () = timer => true,
+            };
+            self.metrics.turn(by_timer);
             self.turn(&mut inbox);
             // An idle topic keeps no room for what does not come.
             if self.measure_at.is_none() {

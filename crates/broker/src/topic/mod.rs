@@ -31,6 +31,7 @@ pub use stream::ConsumerStream;
 pub(crate) use stream::{QueueReader, Terms, Wire};
 
 use crate::context::{CALL_TIMEOUT, Context};
+use crate::metrics::TopicMetrics;
 use crate::schema::TopicGate;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -75,6 +76,7 @@ pub(crate) struct TopicHandle {
     identity: Arc<TopicIdentity>,
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
+    metrics: Arc<TopicMetrics>,
     mailbox: mpsc::Sender<Message>,
 }
 
@@ -95,10 +97,12 @@ impl TopicHandle {
         });
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
-        let actor = actor::TopicActor::load(context, &identity, &settings, topic, requests);
+        let metrics = context.metrics.topic(name);
+        let actor =
+            actor::TopicActor::load(context, &identity, &settings, topic, &metrics, requests);
         tokio::spawn(actor.run());
-        let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, settings, gate, mailbox }
+        let gate = Arc::new(TopicGate::new(name, &metrics));
+        TopicHandle { identity, settings, gate, metrics, mailbox }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -113,6 +117,10 @@ impl TopicHandle {
     /// What a message has to pass before it is published.
     pub(crate) fn gate(&self) -> &TopicGate {
         &self.gate
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<TopicMetrics> {
+        &self.metrics
     }
 
     fn stopped(&self) -> Fault {
@@ -277,7 +285,7 @@ impl TopicHandle {
     }
 
     /// Tells the topic that its log has more than it appended itself.
-    fn log_grew(&self) {
+    pub(crate) fn log_grew(&self) {
         // One that has its mailbox full takes a turn anyway, and one that stopped reads it all when
         // it is loaded again.
         let _ = self.mailbox.try_send(Message::LogGrew);

@@ -78,7 +78,8 @@ pub(super) fn append_batch(
     log.append_batch(batch, origin, sync, move |result| {
         if result.is_ok() {
             let latency = clock.elapsed().saturating_sub(arrived);
-            metrics.published_batch(count, bytes, latency);
+            metrics.published(count, bytes, latency);
+            metrics.appended(count, bytes);
         }
         drop(permit);
         done(result.map_err(|error| match error {
@@ -99,7 +100,9 @@ fn answer(
     match result {
         Ok(appended) => {
             for (index, publish) in (0_u64..).zip(publishes) {
-                metrics.published(publish.record.len(), now.saturating_sub(publish.arrived));
+                let len = publish.record.len();
+                metrics.published(1, len, now.saturating_sub(publish.arrived));
+                metrics.appended(1, len);
                 // A producer that went away does not want the answer.
                 let _ = publish.reply.send(Ok(appended.first.plus(index)));
             }
