@@ -115,7 +115,10 @@ mod tests {
         let story = format!("{CONSENSUS_LOG_TARGET}=debug");
         for (given, used) in [
             ("info", format!("info,{CONSENSUS_LOG_TARGET}=warn")),
-            ("info,danube_broker=debug", format!("info,danube_broker=debug,{CONSENSUS_LOG_TARGET}=warn")),
+            (
+                "info,danube_broker=debug",
+                format!("info,danube_broker=debug,{CONSENSUS_LOG_TARGET}=warn"),
+            ),
             ("ERROR", "ERROR".to_owned()),
             (&*story, story.clone()),
         ] {

@@ -5,9 +5,9 @@
 use crate::types::EngineMetrics;
 use danube_core::Fault;
 use danube_core::catalog::Catalog;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::watch;
 
 /// The applied catalog, its revision, and the reason why applying stopped, if it did.

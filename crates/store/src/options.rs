@@ -1,8 +1,8 @@
 //! What a store is opened with, and what it tells about itself.
 
 use crate::clock::{Clock, NoClock};
-use danube_core::Incarnation;
 use crate::flush_times::FlushTimes;
+use danube_core::Incarnation;
 use std::path::PathBuf;
 use std::sync::Arc;
 

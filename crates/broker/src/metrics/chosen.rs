@@ -111,9 +111,7 @@ mod tests {
     #[test]
     fn the_busiest_are_chosen_and_stay_until_another_is_twice_as_busy() {
         let mut standings = [with_traffic(5), with_traffic(9), with_traffic(7)];
-        let chosen = |standings: &[Standing]| {
-            choose(&standings.iter().collect::<Vec<_>>(), 2)
-        };
+        let chosen = |standings: &[Standing]| choose(&standings.iter().collect::<Vec<_>>(), 2);
         assert_eq!(chosen(&standings), [false, true, true]);
         standings[1].own = true;
         standings[2].own = true;

@@ -48,8 +48,7 @@ pub(super) fn page() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("## All of them\n\n| name | type | labels | meaning |\n|---|---|---|---|\n");
     for metric in METRICS {
-        let labels: Vec<String> =
-            metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         let (name, kind, labels, help) =
             (metric.name, metric.kind.as_str(), labels.join(", "), metric.help);
         writeln!(page, "| `{name}` | {kind} | {labels} | {help} |")

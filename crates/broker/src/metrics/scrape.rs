@@ -4,9 +4,7 @@
 
 use super::CallLabels;
 use super::figures::{Figures, Sample, Value};
-use super::list::{
-    Kind, METRICS, Metric, PartLabels, SUBSCRIPTION_CLASSES, Source, TOPIC_CLASSES,
-};
+use super::list::{Kind, METRICS, Metric, PartLabels, SUBSCRIPTION_CLASSES, Source, TOPIC_CLASSES};
 use super::numbers::Classes;
 use super::shelf::Row;
 use prometheus_client::collector::Collector;
@@ -107,7 +105,8 @@ fn counters(
         for (part, counter) in parts.clone() {
             let value = row.counted.counters.get(counter).copied().unwrap_or(0);
             // Errors that never happened would be most of the series.
-            if value == 0 && !part.is_empty() && part != parts.clone().next().unwrap_or_default().0 {
+            if value == 0 && !part.is_empty() && part != parts.clone().next().unwrap_or_default().0
+            {
                 continue;
             }
             let labels = labels(metric, row, part);

@@ -139,7 +139,8 @@ impl Shelf {
             let (in_own, in_rest) = standing.split(&counted);
             rest.counted.add(&in_rest);
             let gauges = block.gauges.iter().enumerate();
-            let gauges = gauges.map(|(index, known)| (self.gauges.show)(index, known.get(), wall_ms));
+            let gauges =
+                gauges.map(|(index, known)| (self.gauges.show)(index, known.get(), wall_ms));
             if own {
                 let gauges = gauges.collect();
                 rows.push(Row { names: names.clone(), counted: in_own, gauges });
@@ -189,10 +190,6 @@ impl Rest {
     fn row(mut self, names: usize, empty: &Block) -> Row {
         self.counted.add(&empty.counted());
         self.gauges.resize(empty.gauges.len(), 0.0);
-        Row {
-            names: vec![REST.to_owned(); names],
-            counted: self.counted,
-            gauges: self.gauges,
-        }
+        Row { names: vec![REST.to_owned(); names], counted: self.counted, gauges: self.gauges }
     }
 }

@@ -84,8 +84,14 @@ fn ages_and_latencies_are_in_the_units_that_their_names_say() {
     let text = render(&metrics);
     let latency = "danube_producer_send_latency_ms";
     assert_eq!(value(&text, &format!("{latency}_sum{{topic=\"/default/jobs\"}}")), 1.5);
-    assert_eq!(value(&text, &format!("{latency}_bucket{{le=\"1.0\",topic=\"/default/jobs\"}}")), 0.0);
-    assert_eq!(value(&text, &format!("{latency}_bucket{{le=\"2.5\",topic=\"/default/jobs\"}}")), 1.0);
+    assert_eq!(
+        value(&text, &format!("{latency}_bucket{{le=\"1.0\",topic=\"/default/jobs\"}}")),
+        0.0
+    );
+    assert_eq!(
+        value(&text, &format!("{latency}_bucket{{le=\"2.5\",topic=\"/default/jobs\"}}")),
+        1.0
+    );
     let size = "danube_topic_message_size_bytes";
     assert_eq!(value(&text, &format!("{size}_count{{topic=\"/default/jobs\"}}")), 2.0);
     let of = "{topic=\"/default/jobs\",subscription=\"w\"}";
@@ -93,7 +99,11 @@ fn ages_and_latencies_are_in_the_units_that_their_names_say() {
     assert_eq!(value(&text, &age), 2.5);
     let took = "danube_subscription_publish_to_deliver_seconds";
     assert_eq!(value(&text, &format!("{took}_sum{of}")), 0.25);
-    assert_eq!(value(&text, &format!("{took}_count{of}")), 1.0, "one without a time is not counted");
+    assert_eq!(
+        value(&text, &format!("{took}_count{of}")),
+        1.0,
+        "one without a time is not counted"
+    );
 }
 
 #[test]
@@ -106,7 +116,8 @@ fn twenty_thousand_topics_do_not_explode_the_scrape() {
         let name = topic(&format!("/default/{long}-{index}"));
         let numbers = metrics.topic(&name);
         numbers.published(1 + usize::try_from(index % 977).expect("small"), 1_000, Duration::ZERO);
-        for kind in [FaultKind::Retry, FaultKind::Exhausted, FaultKind::Invalid, FaultKind::NotFound]
+        for kind in
+            [FaultKind::Retry, FaultKind::Exhausted, FaultKind::Invalid, FaultKind::NotFound]
         {
             numbers.refused(kind, 1);
         }
@@ -151,7 +162,9 @@ fn a_sum_never_goes_back_when_the_busiest_change_or_go() {
     drop(a);
     let text = render(&metrics);
     assert_eq!((of(&text, "/default/b"), of(&text, "_rest")), (5.0, 103.0), "it stays in the sum");
-    assert!(text.contains("danube_broker_assignments_total{broker_id=\"1\",action=\"unassign\"} 1"));
+    assert!(
+        text.contains("danube_broker_assignments_total{broker_id=\"1\",action=\"unassign\"} 1")
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
 use danube_core::sequence::{Opened, Origin, SequenceRefusal};
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, FaultKind, Offset, ProducerId, SubscriptionName, SubscriptionType,
+    ConsumerId, FailurePolicy, Fault, FaultKind, Offset, ProducerId, SubscriptionName,
+    SubscriptionType,
 };
 use danube_store::{Appended, RecordBatch};
 use danube_wire::delivery::Envelope;

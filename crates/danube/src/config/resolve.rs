@@ -1,7 +1,7 @@
 //! The merged configuration, checked once and turned into what the broker is started with.
 
-use super::{LogFormat, Settings};
 use super::layer::Layer;
+use super::{LogFormat, Settings};
 use crate::failure::Failure;
 use danube_broker::{BrokerOptions, DispatchOptions, MetricsOptions, Policies, StorageOptions};
 use danube_core::NamespaceName;
