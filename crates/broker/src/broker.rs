@@ -179,6 +179,8 @@ impl Broker {
                 }
             }
         });
+        let context = Arc::clone(&self.context);
+        self.servers.spawn(async move { context.topics.load_waiting(&context).await });
         let registry = SchemaRegistryServer::new(Registry::new(Arc::clone(&self.context)));
         let rpc = Rpc::new(Arc::clone(&self.context));
         let clients = server()

@@ -5,7 +5,7 @@
 use crate::admin::{Applying, Replays};
 use crate::broker::Addresses;
 use crate::clock::Clock;
-use crate::metrics::Metrics;
+use crate::metrics::{Figures, Metrics, Process};
 use crate::options::BrokerOptions;
 use crate::schema::Schemas;
 use crate::topics::Topics;
@@ -63,11 +63,11 @@ impl Context {
     ) -> Context {
         Context {
             defaults: options.defaults(),
+            metrics: Metrics::new(&options.metrics),
             options,
             clock: Clock::start(),
             meta,
             store,
-            metrics: Metrics::new(),
             incarnation,
             topics: Topics::default(),
             replays: Replays::default(),
@@ -93,6 +93,19 @@ impl Context {
         topic: &Topic,
     ) -> TopicSettings {
         TopicSettings::resolve(catalog, name, topic, &self.defaults)
+    }
+
+    /// Everything counted, as OpenMetrics text.
+    pub(crate) fn scrape(&self) -> String {
+        let figures = Figures {
+            topics_owned: self.meta.view().topics().count() as u64,
+            topics_loaded: self.topics.len() as u64,
+            store: self.store.stats(),
+            meta: self.meta.stats(),
+            process: Process::read(),
+            ..Figures::default()
+        };
+        self.metrics.render(figures, self.clock.elapsed(), Clock::wall())
     }
 
     fn bound(&self) -> &Bound {

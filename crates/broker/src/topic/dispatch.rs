@@ -136,7 +136,7 @@ pub(super) trait Dispatch: Send {
     fn connected(&self) -> u64;
 
     /// Brings the subscriptions' gauges up to date.
-    fn measure(&self, now: Tick);
+    fn measure(&mut self, now: Tick);
 
     /// The subscriptions as they stand, without their consumers' names; see
     /// [`Dispatch::consumer`].

@@ -71,6 +71,10 @@ fn help_of_start() {
                   --advertised-addr <HOST:PORT>  What clients are told to connect to, if not the broker address
                   --config-file <FILE>           A YAML file with any of these and more keys
                   --log-format <FORMAT>          How log lines on stderr look: text or json [default: text]
+                  --log-level <LEVEL>            What is logged: a level, or directives such as
+                                                 info,danube_broker=debug [default: info]
+                  --otlp-endpoint <URL>          Where traces go (OTLP over gRPC), such as
+                                                 http://localhost:4317; off without it
               -h, --help                         Print help"#]],
     );
 }

@@ -12,6 +12,7 @@ mod crash;
 mod crash_many_topics;
 mod ctl;
 mod demo;
+mod deploy;
 mod disk_full;
 mod doctor;
 mod harness;

@@ -12,6 +12,7 @@ use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
@@ -19,7 +20,7 @@ use danube_core::subscription::{
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
-    Tick,
+    Tick, WallMs,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
@@ -70,6 +71,8 @@ pub(super) struct ReliableSubscription {
     generation: u64,
     watch: Watch,
     metrics: SubscriptionMetrics,
+    /// The first unfinished message, once its age is known or asked for.
+    oldest: Option<Offset>,
 }
 
 impl ReliableSubscription {
@@ -108,6 +111,7 @@ impl ReliableSubscription {
             generation: 0,
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
+            oldest: None,
         }
     }
 
@@ -217,7 +221,11 @@ impl ReliableSubscription {
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
         for (offset, event) in claim.events() {
-            outcome.add(offset, self.step(turn, event));
+            let answer = self.step(turn, event);
+            if matches!(answer, Answer::Extended { .. }) {
+                self.metrics.extended();
+            }
+            outcome.add(offset, answer);
         }
         outcome
     }
@@ -363,8 +371,38 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&self, now: Tick) {
-        self.metrics.measure(&self.engine.stats(now));
+    pub(super) fn measure(&mut self, turn: &Turn<'_>) {
+        let stats = self.engine.stats(turn.now);
+        self.metrics.measure(&stats);
+        let first = self.engine.progress().cursor();
+        if stats.backlog == 0 {
+            self.oldest = None;
+            self.metrics.oldest(WallMs(0));
+        } else if self.oldest != Some(first) {
+            self.oldest = Some(first);
+            match self.bodies.get(&first) {
+                Some(body) => self.metrics.oldest(body.publish_time()),
+                None => self.read_first(turn, first),
+            }
+        }
+    }
+
+    /// Asks the log when the first unfinished message was published; nobody may have fetched it.
+    fn read_first(&self, turn: &Turn<'_>, from: Offset) {
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        turn.log.read(from, limit(1), move |result| {
+            let result = Box::new(result);
+            completions.send(Completion::FirstRead { subscription, from, result });
+        });
+    }
+
+    /// Takes in what the log said; an error is told where the message is fetched.
+    pub(super) fn first_read(&mut self, from: Offset, result: Result<ReadBatch, ReadError>) {
+        let first = result.ok().and_then(|batch| batch.records.into_iter().next());
+        let record = first.and_then(|(_, bytes)| Record::parse(bytes).ok());
+        if self.oldest == Some(from) {
+            self.metrics.oldest(record.map_or(WallMs(0), |record| record.publish_time()));
+        }
     }
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
@@ -409,19 +447,25 @@ impl ReliableSubscription {
     pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
         let answer = self.engine.step(turn.now, event, &mut effects);
+        let mut wall = None;
         for effect in effects.drain(..) {
-            self.perform(turn, effect);
+            self.perform(turn, effect, &mut wall);
         }
         self.effects = effects;
         answer
     }
 
-    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+    /// Does what was decided. `wall` is the time of day, once somebody has asked for it.
+    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect, wall: &mut Option<WallMs>) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
             Effect::Deliver { consumer, offset, attempt, ticket } => {
                 self.deliver(consumer, offset, attempt, ticket);
+                if attempt == 1 {
+                    let now = *wall.get_or_insert_with(Clock::wall);
+                    self.metrics.took(self.bodies[&offset].publish_time(), now, 1);
+                }
             }
             Effect::Void { consumer, ticket } => {
                 if let Some(queue) = self.streams.get(&consumer) {
@@ -457,7 +501,7 @@ impl ReliableSubscription {
     fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
-        self.metrics.delivered(body.bytes().len());
+        self.metrics.delivered(1, body.bytes().len());
         queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
     }
 
