@@ -16,6 +16,7 @@ use super::message::{
 use super::producers::Producers;
 use super::reliable::ReliableTopic;
 use super::stream::{Signals, Wire};
+use super::vitals::{Measured, Vitals};
 use super::{LiveSettings, TopicIdentity};
 use crate::clock::Clock;
 use crate::context::Context;
@@ -53,6 +54,8 @@ pub(super) struct TopicActor {
     metrics: Arc<TopicMetrics>,
     requests: Receiver<Message>,
     signals: Arc<Signals>,
+    vitals: Arc<Vitals>,
+    measured: Measured,
     /// When the gauges are brought up to date; `None` while they are.
     measure_at: Option<Tick>,
     stopped: bool,
@@ -64,6 +67,7 @@ impl TopicActor {
         topic: &Arc<TopicIdentity>,
         settings: &Arc<LiveSettings>,
         record: &catalog::Topic,
+        vitals: &Arc<Vitals>,
         requests: Receiver<Message>,
     ) -> TopicActor {
         let mut consumers = HashMap::new();
@@ -89,6 +93,10 @@ impl TopicActor {
             }
         };
         metrics.subscriptions(dispatch.subscription_count());
+        let (tick, published) = (context.clock.now(), dispatch.range().next.0);
+        let sums = dispatch.measure(tick);
+        let mut measured = Measured::start(published, &sums);
+        measured.write(vitals, tick, MEASURE_DELAY_MS, published, 0, &sums);
         let now = settings.load();
         TopicActor {
             context: Arc::clone(context),
@@ -101,6 +109,8 @@ impl TopicActor {
             metrics,
             requests,
             signals,
+            vitals: Arc::clone(vitals),
+            measured,
             measure_at: None,
             stopped: false,
         }
@@ -150,8 +160,13 @@ impl TopicActor {
     fn measure(&mut self, now: Tick) {
         match self.measure_at {
             Some(at) if at <= now => {
-                self.dispatch.measure(now);
-                self.metrics.consumers(self.dispatch.connected());
+                let sums = self.dispatch.measure(now);
+                self.metrics.consumers(sums.consumers);
+                let span_ms = MEASURE_DELAY_MS + now.0.saturating_sub(at.0);
+                let (published, producers) =
+                    (self.dispatch.range().next.0, self.producers.len() as u64);
+                let Self { measured, vitals, .. } = self;
+                measured.write(vitals, now, span_ms, published, producers, &sums);
                 self.measure_at = None;
             }
             Some(_) => {}

@@ -19,6 +19,7 @@ mod reliable;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod vitals;
 
 pub(crate) use claim::{Claim, Outcome, Verdict};
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
@@ -29,6 +30,7 @@ pub(crate) use message::{
 };
 pub use stream::ConsumerStream;
 pub(crate) use stream::{QueueReader, Terms, Wire};
+pub(crate) use vitals::{Vital, Vitals};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use crate::schema::TopicGate;
@@ -75,6 +77,7 @@ pub(crate) struct TopicHandle {
     identity: Arc<TopicIdentity>,
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
+    vitals: Arc<Vitals>,
     mailbox: mpsc::Sender<Message>,
 }
 
@@ -95,10 +98,12 @@ impl TopicHandle {
         });
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
-        let actor = actor::TopicActor::load(context, &identity, &settings, topic, requests);
+        let vitals = Arc::default();
+        let actor =
+            actor::TopicActor::load(context, &identity, &settings, topic, &vitals, requests);
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, settings, gate, mailbox }
+        TopicHandle { identity, settings, gate, vitals, mailbox }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -108,6 +113,11 @@ impl TopicHandle {
     /// One of the limits that hold now; 0 is no limit.
     pub(crate) fn limit(&self, limit: Limit) -> u32 {
         self.settings.load().limit(limit).value
+    }
+
+    /// Its figures as its actor left them last.
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// What a message has to pass before it is published.

@@ -15,6 +15,7 @@ use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::{Signals, Wire};
+use super::vitals::Sums;
 use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -443,8 +444,20 @@ impl Dispatch for ReliableTopic {
         self.subscriptions.values().map(ReliableSubscription::connected).sum()
     }
 
-    fn measure(&self, now: Tick) {
-        self.subscriptions.values().for_each(|known| known.measure(now));
+    fn measure(&self, now: Tick) -> Sums {
+        let mut sums = Sums::default();
+        for known in self.subscriptions.values() {
+            let stats = known.measure(now);
+            sums.subscriptions += 1;
+            sums.consumers += stats.consumers;
+            sums.backlog += stats.backlog;
+            sums.in_flight += stats.queued + stats.in_flight;
+            sums.waiting += stats.waiting_redelivery;
+            sums.blocked += stats.blocked;
+            sums.dead_lettering += stats.dead_lettering;
+            sums.finished += self.tail.0.saturating_sub(stats.backlog);
+        }
+        sums
     }
 
     fn describe(&self, now: Tick) -> Vec<SubscriptionDescription> {

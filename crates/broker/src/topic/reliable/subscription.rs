@@ -15,7 +15,7 @@ use super::{Completion, Completions};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
@@ -30,6 +30,8 @@ use std::sync::Arc;
 
 /// Bytes of one read.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Failing messages that a description tells of.
+const FAILING_LEN_MAX: usize = 20;
 /// How long a consumer may be without a stream before its key filters no longer count. Until then
 /// a KeyShared subscription holds the messages that only this consumer wants; after it they match
 /// nobody and are skipped.
@@ -363,12 +365,15 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&self, now: Tick) {
-        self.metrics.measure(&self.engine.stats(now));
+    pub(super) fn measure(&self, now: Tick) -> Stats {
+        let stats = self.engine.stats(now);
+        self.metrics.measure(&stats);
+        stats
     }
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
         let stats = self.engine.stats(now);
+        let why = self.engine.why(now);
         SubscriptionDescription {
             name: self.name.clone(),
             kind: self.kind,
@@ -381,7 +386,9 @@ impl ReliableSubscription {
             window_max: self.window_max,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
-            why: self.engine.why(now).to_string(),
+            why: why.to_string(),
+            why_code: why.code(),
+            failing: self.engine.failing(now, FAILING_LEN_MAX),
         }
     }
 
