@@ -346,9 +346,11 @@ mod tests {
               /default/orders billing: key `order-7` is blocked by offset 41\nfor 3.0 s
 
             TOPIC            INTENT     IN/S  OUT/S  BACKLOG  IN FLIGHT  BLOCKED  CONSUMERS
-            /default/orders  audit_log  12.2  0.0    5        0          1        0"#]].assert_eq(&status.text());
+            /default/orders  audit_log  12.2  0.0    5        0          1        0"#]]
+        .assert_eq(&status.text());
         expect![[r#"
             2 more need attention
-            1 of 2 topics; --skip and -n show others"#]].assert_eq(&status.notes().join("\n"));
+            1 of 2 topics; --skip and -n show others"#]]
+        .assert_eq(&status.notes().join("\n"));
     }
 }

@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Every key; a test holds it against [`Layer`].
-const KEYS: [(&str, Kind); 23] = [
+const KEYS: [(&str, Kind); 24] = [
     ("mode", Kind::Text),
     ("data_dir", Kind::Text),
     ("wal_dir", Kind::Text),
@@ -38,6 +38,7 @@ const KEYS: [(&str, Kind); 23] = [
     ("advertised_addr", Kind::Text),
     ("auto_create_topics", Kind::Truth),
     ("bootstrap_namespaces", Kind::List),
+    ("console", Kind::Text),
     ("log_format", Kind::Text),
     ("dispatch.max_unacked_messages", Kind::Number),
     ("storage.flush_interval_ms", Kind::Number),

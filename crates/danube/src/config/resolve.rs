@@ -4,6 +4,7 @@ use super::LogFormat;
 use super::layer::Layer;
 use crate::failure::Failure;
 use danube_broker::{BrokerOptions, DispatchOptions, Policies, StorageOptions};
+use danube_console::Access;
 use danube_core::NamespaceName;
 use figment::Figment;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,7 +19,7 @@ const FLUSH_INTERVAL_MS_MAX: u64 = 10_000;
 ///
 /// # Errors
 /// [`Exit::Usage`](crate::failure::Exit::Usage), naming source, key and value.
-pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, LogFormat), Failure> {
+pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, Access, LogFormat), Failure> {
     let layer: Layer = figment.extract().expect("every source is a layer");
     let check = Check { figment };
     check.mode(&given(layer.mode))?;
@@ -78,7 +79,8 @@ pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, LogFormat), Failure>
         policies,
         bootstrap_namespaces: namespaces,
     };
-    Ok((options, check.log_format(&given(layer.log_format))?))
+    let console = check.console(&given(layer.console), http_addr)?;
+    Ok((options, console, check.log_format(&given(layer.log_format))?))
 }
 
 /// A key that the defaults set.
@@ -118,6 +120,16 @@ impl Check<'_> {
                 format.escape_debug(),
                 "is no log format; use `text` or `json`",
             )),
+        }
+    }
+
+    fn console(&self, word: &str, http: SocketAddr) -> Result<Access, Failure> {
+        match word {
+            "auto" => Ok(Access::of_address(http)),
+            word => Access::parse(word).ok_or_else(|| {
+                self.refuse("console", word.escape_debug(), "is no way to serve the console")
+                    .help("use `on`, `read-only`, `off` or `auto`")
+            }),
         }
     }
 
