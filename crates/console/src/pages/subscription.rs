@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use crate::request::topic_path;
 use crate::server::Shared;
 use crate::words::{self, Level, chip, clock, count, number, reason, sharing, span};
+use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -25,8 +26,15 @@ pub(super) async fn show(shared: &Shared, topic: &str, name: &str) -> Result<Pag
             .next("the topic's page shows which it has"));
     };
     let now = shared_now();
+    let letters = letters(first);
+    let has_letters = match is_blocked(first) {
+        // Only where somebody is offered to send messages there.
+        true => has_topic(shared, &letters).await?,
+        false => true,
+    };
+    let to = Letters { name: &letters, is_there: has_letters };
     let live = html! {
-        @for one in &each { (why(shared, topic, one, now)) }
+        @for one in &each { (why(shared, topic, one, &to, now)) }
         @for one in &each { (failing(one, now)) }
         @for one in &each { (consumers(one)) }
     };
@@ -50,6 +58,30 @@ pub(super) async fn show(shared: &Shared, topic: &str, name: &str) -> Result<Pag
     })
 }
 
+/// Where dead letters of a subscription go, or would go.
+struct Letters<'a> {
+    name: &'a str,
+    is_there: bool,
+}
+
+fn letters(one: &Subscription) -> String {
+    let named = one.failure_policy.as_ref().and_then(|policy| policy.dead_letter_topic.clone());
+    named.unwrap_or_else(|| format!("{}-dlq", base(&one.topic)))
+}
+
+fn is_blocked(one: &Subscription) -> bool {
+    one.failing.iter().any(|failing| failing.blocked)
+}
+
+async fn has_topic(shared: &Shared, name: &str) -> Result<bool, Problem> {
+    let wanted = json!({"topic": name});
+    match shared.admin.read::<Topic>(("topics", "describe"), wanted).await {
+        Ok(_) => Ok(true),
+        Err(problem) if problem.status == StatusCode::NOT_FOUND => Ok(false),
+        Err(problem) => Err(problem),
+    }
+}
+
 /// The present moment, in milliseconds since 1970; only to say how long ago something was.
 fn shared_now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -57,7 +89,7 @@ fn shared_now() -> u64 {
 }
 
 /// The reason, big; what it means; what can be done.
-fn why(shared: &Shared, topic: &str, one: &Subscription, now: u64) -> Markup {
+fn why(shared: &Shared, topic: &str, one: &Subscription, to: &Letters<'_>, now: u64) -> Markup {
     let blocking = one.failing.iter().find(|failing| failing.blocked);
     let code = match (blocking, one.why_code.as_str()) {
         // That nobody is connected is no reason to keep silent about what blocks.
@@ -87,7 +119,7 @@ fn why(shared: &Shared, topic: &str, one: &Subscription, now: u64) -> Markup {
                 p { (again(failing, now)) }
             }
             p.quiet { (known_reason.advice) }
-            @if let Some(failing) = blocking { (remedies(shared, one, failing)) }
+            @if let Some(failing) = blocking { (remedies(shared, one, failing, to)) }
             dl.tiles.small {
                 div { dt { "Lag" } dd { (number(one.backlog)) } }
                 div { dt { "In flight" } dd { (number(one.in_flight)) @if one.max_unacked_messages > 0 { span.quiet { " of " (number(one.max_unacked_messages.into())) } } } }
@@ -126,7 +158,7 @@ fn again(failing: &Failing, now: u64) -> Markup {
     }
 }
 
-fn remedies(shared: &Shared, one: &Subscription, failing: &Failing) -> Markup {
+fn remedies(shared: &Shared, one: &Subscription, failing: &Failing, to: &Letters<'_>) -> Markup {
     let here = topic_path(&one.topic, &["subscriptions", &one.name]);
     let offset = failing.offset.to_string();
     let next = failing.offset.saturating_add(1).to_string();
@@ -142,12 +174,16 @@ fn remedies(shared: &Shared, one: &Subscription, failing: &Failing) -> Markup {
     html! {
         p.actions {
             a.action href=(topic_path(&one.topic, &["messages", &offset])) { "Read the message" }
-            (Button { op: known(("topics", "set-failure-policy")), fields: &dead_letter, then: &here, label: "Send it to the dead letters" }.render(shared))
+            @if to.is_there {
+                (Button { op: known(("topics", "set-failure-policy")), fields: &dead_letter, then: &here, label: "Send it to the dead letters" }.render(shared))
+            } @else {
+                (Button { op: known(("topics", "create")), fields: &[("topic", to.name), ("intent", "event_stream")], then: &here, label: "Create the dead-letter topic, to send it there" }.render(shared))
+            }
             @if one.cursor == failing.offset { a.action href=(skip) { "Move the cursor past it …" } }
         }
         p.quiet {
             "Sending it to the dead letters sets the failure policy of this subscription to "
-            code { "dead_letter" } ": what blocks now and what fails from now on is copied there, where it can be mended and replayed."
+            code { "dead_letter" } ": what blocks now and what fails from now on is copied to " (to.name) ", where it can be mended and replayed."
         }
     }
 }
