@@ -4,6 +4,7 @@ replays it; and every page is readable, reachable and harmless.
 DANUBE_CHROMIUM names the browser, DANUBE_PICTURES a folder for pictures of every page.
 """
 
+import logging
 import os
 import pathlib
 import unittest
@@ -16,6 +17,8 @@ from scene import BILLING, HOSTILE, JOBS, LETTERS, ORDERS, REASON, Scene
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 780}
 PATIENCE_MS = 30_000
 expect.set_options(timeout=PATIENCE_MS)
+# It complains of a busy machine.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 MANIFEST = "topics:\n  - name: /agents/tasks\n    intent: task_queue\n"
 
@@ -124,7 +127,7 @@ class Console(Scene):
         mended = (await field.input_value()).replace('"bad"', "41").replace('"12,5O"', "12.50")
         await field.fill(mended)
         await page.get_by_role("button", name="Replay it like this").click()
-        await expect(page.locator(".notice.warn")).to_contain_text("removes or moves data")
+        await expect(page.locator(".notice.warn")).to_contain_text("going back does not undo it")
         await self.picture(page, "walk-3-confirm")
         await page.get_by_role("button", name="Yes, do it").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Done")
@@ -169,7 +172,7 @@ class Console(Scene):
         await expect(page.get_by_role("link", name="/agents/tasks", exact=True)).to_be_visible()
 
         await page.goto(PAGES["seek"])
-        await expect(page.locator("main")).to_contain_text("comes again, though finished before")
+        await expect(page.locator("main")).to_contain_text("come again that came before")
         self.assertEqual(page.complaints, [])
 
     async def test_what_moves_is_seen_without_a_reload(self):
@@ -203,13 +206,12 @@ class Console(Scene):
             await page.keyboard.press("Tab")
             shown = await page.evaluate(
                 "(() => { const e = document.activeElement, s = getComputedStyle(e);"
-                " return [e.textContent.trim(), s.outlineStyle]; })()"
+                " return [e.tagName, e.textContent.trim(), s.outlineStyle]; })()"
             )
-            if shown[0] in reached or shown[0] == "Skip to content":
+            if shown[0] == "BODY":
                 break
-            if shown[0]:
-                reached.add(shown[0])
-                self.assertNotEqual(shown[1], "none", f"{shown[0]} does not show that it has the focus")
+            reached.add(shown[1])
+            self.assertNotEqual(shown[2], "none", f"{shown[1]} does not show that it has the focus")
         self.assertIn(ORDERS, reached)
 
     async def test_every_page_is_readable_by_everybody(self):

@@ -88,7 +88,12 @@ async fn confirm(
     };
     let body = html! {
         div.notice.warn {
-            p { strong { "This removes or moves data." } " " (sentence(&op.about())) }
+            p { strong { (sentence(&op.about())) } }
+            p { "Once it is done, going back does not undo it." }
+        }
+        @for (name, value) in arguments.iter().filter(|(name, _)| form::is_long(name)) {
+            h2 { "With this " (name) }
+            pre.payload tabindex="0" { (value.as_str().unwrap_or_default()) }
         }
         @if let Some(reply) = &tried {
             h2 { "What would happen" }
@@ -99,7 +104,7 @@ async fn confirm(
             (form::hidden(&arguments))
             input type="hidden" name="confirmed" value="yes";
             @if let Some(then) = then { input type="hidden" name="then" value=(then); }
-            p.actions {
+            div.actions {
                 button.action.danger type="submit" { "Yes, do it" }
                 a.action href=(then.unwrap_or("/")) { "No, leave it" }
             }
@@ -134,7 +139,7 @@ pub(crate) fn outcome(shared: &Shared, number: &str) -> Result<Page, Problem> {
     };
     let body = html! {
         (told(&reply))
-        p.actions { a.action href=(then) { "Go on" } }
+        div.actions { a.action href=(then) { "Go on" } }
     };
     let section = "/operations";
     Ok(Page { title: title.to_owned(), section, body, lines: vec![line], ..Page::default() })
@@ -152,8 +157,8 @@ pub(crate) fn told(reply: &Reply) -> Markup {
     }
 }
 
-/// An operation as a heading.
+/// An operation as a heading: as it is typed.
 pub(crate) fn name(op: &Op) -> String {
     let (noun, verb) = op.spec.path;
-    sentence(format!("{noun} {verb}").trim()).trim_end_matches('.').replace('-', " ")
+    format!("{noun} {verb}").trim().to_owned()
 }

@@ -13,6 +13,11 @@ use serde_json::{Map, Value};
 /// Arguments whose text has lines.
 const LONG: &[&str] = &["manifest", "schema", "message", "payload", "description"];
 
+/// Whether an argument's text has lines.
+pub(crate) fn is_long(name: &str) -> bool {
+    LONG.contains(&name)
+}
+
 /// The path of an operation's form.
 pub(crate) fn path(op: &Op) -> String {
     let (noun, verb) = op.spec.path;
@@ -80,6 +85,14 @@ pub(crate) fn of(
         .flatten()
         .filter_map(Value::as_str)
         .collect();
+    // In the order of the command line, which begins with what matters.
+    let command = op.command();
+    let ids = command.get_arguments().map(|argument| argument.get_id().as_str().to_owned());
+    let own = ids.filter(|id| id != "namespace" || !has(properties, "topic"));
+    let own = own.filter_map(|id| Some((id.clone(), properties?.get(&id)?)));
+    let manifest =
+        properties.and_then(|known| Some(("manifest".to_owned(), known.get("manifest")?)));
+    let fields: Vec<(String, &Value)> = manifest.into_iter().chain(own).collect();
     let is_allowed = shared.access == Access::On || op.spec.effect == Effect::Read;
     let (verb, class) = match op.spec.effect {
         Effect::Read => ("Ask", "action"),
@@ -90,8 +103,8 @@ pub(crate) fn of(
         form.fields method="post" action=(path(op)) {
             (token(shared))
             input type="hidden" name="then" value=(then);
-            @for (name, property) in properties.into_iter().flatten().filter(|(name, _)| *name != "namespace" || !has(properties, "topic")) {
-                (field(name, property, required.contains(&name.as_str()), given(name)))
+            @for (name, property) in fields {
+                (field(&name, property, required.contains(&name.as_str()), given(&name)))
             }
             @if is_allowed { button class=(class) type="submit" { (verb) } }
             @else { p.notice { "The console is read-only here, so this can only be done in a shell." } }

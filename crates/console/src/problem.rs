@@ -65,6 +65,8 @@ impl From<OpError> for Problem {
             ErrorKind::Usage => StatusCode::BAD_REQUEST,
             ErrorKind::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Problem { status, message: error.message, next: error.help }
+        let look = || "look for it among all topics; it may have been deleted meanwhile".to_owned();
+        let next = error.help.or_else(|| error.not_found.then(look));
+        Problem { status, message: error.message, next }
     }
 }

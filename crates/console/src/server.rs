@@ -97,6 +97,18 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// An answer without a network, for tests.
+#[cfg(test)]
+pub(crate) async fn answer_to(
+    console: &Console,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(State(Arc::clone(&console.shared)), method, uri, headers, body).await
+}
+
 async fn answer(
     State(shared): State<Arc<Shared>>,
     method: Method,

@@ -26,9 +26,12 @@ pub(crate) fn chart(label: &str, now: u64, points: &[(u64, f64)]) -> Markup {
     let mut last: Option<u64> = None;
     for (at, value) in points {
         let joins = last.is_some_and(|last| at.saturating_sub(last) <= GAP_MS);
-        let step = if joins { 'L' } else { 'M' };
-        // Writing to a string does not fail.
-        let _ = write!(line, "{step}{:.1} {:.1}", x(*at), y(*value));
+        let (x, y) = (x(*at), y(*value));
+        // Writing to a string does not fail. A step of no length is a dot, where nothing joins.
+        let _ = match joins {
+            true => write!(line, "L{x:.1} {y:.1}"),
+            false => write!(line, "M{x:.1} {y:.1}h0"),
+        };
         last = Some(*at);
     }
     html! {
@@ -49,7 +52,7 @@ mod tests {
         let points = [(100_000, 1.0), (102_000, 2.0), (200_000, 1.0)];
         let drawn = chart("x", 300_000, &points).into_string();
         assert_eq!(drawn.matches('L').count(), 2, "one join, and the base: {drawn}");
-        assert!(drawn.contains("M80.0 20.0L81.6 2.0M160.0 20.0"), "{drawn}");
+        assert!(drawn.contains("M80.0 20.0h0L81.6 2.0M160.0 20.0h0"), "{drawn}");
         assert!(chart("x", 1, &[]).into_string().contains("<svg"));
         assert!(!chart("x", 1, &[(1, 0.0)]).into_string().contains("NaN"));
     }

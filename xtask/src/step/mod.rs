@@ -38,5 +38,6 @@ pub const STEPS: &[Step] = &[
         run: clients::python,
     },
     Step { name: "mcp-client", about: "the official MCP client works", run: clients::mcp },
+    Step { name: "browser", about: "the console works in a browser", run: clients::browser },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];

@@ -23,7 +23,7 @@ pub(crate) fn form(shared: &Shared, manifest: &str) -> Page {
         body: html! {
             p.lead { "A manifest says which namespaces, schemas, topics and subscriptions there should be. First comes a plan; nothing changes until you apply it." }
             (fields(shared, manifest))
-            p.actions {
+            div.actions {
                 (form::link(export, &[], "/apply", "What there is, as a manifest"))
                 (form::link(known(("", "drift")), &[], "/apply", "What moved away from its manifest"))
             }
@@ -41,7 +41,7 @@ fn fields(shared: &Shared, manifest: &str) -> Markup {
                 label for="manifest" { "Manifest, in YAML or JSON" }
                 textarea #manifest name="manifest" rows="14" spellcheck="false" required placeholder=(EXAMPLE) { "\n" (manifest) }
             }
-            p.actions { button.action type="submit" { "Plan" } }
+            div.actions { button.action type="submit" { "Plan" } }
         }
     }
 }
@@ -78,7 +78,7 @@ pub(crate) async fn plan(shared: &Shared, request: &Request) -> Result<Page, Pro
                 (form::token(shared))
                 input type="hidden" name="arg.manifest" value=(manifest);
                 input type="hidden" name="then" value="/topics";
-                p.actions {
+                div.actions {
                     @if shared.access == Access::On { button.action type="submit" { "Apply it" } }
                     @else { span.notice { "The console is read-only here; apply it in a shell." } }
                 }

@@ -57,7 +57,7 @@ pub(super) async fn list(shared: &Shared, name: &str) -> Result<Page, Problem> {
         @if waiting > 0 {
             section aria-labelledby="all" {
                 h2 #all { "All of them" }
-                p.actions {
+                div.actions {
                     (Button { op: known(("topics", "replay-dlq")), fields: &[("topic", name)], then: &topic_path(name, &["dead-letters"]), label: "Replay all …" }.render(shared))
                     (form::link(known(("topics", "replay-dlq")), &[("topic", name)], &topic_path(name, &["dead-letters"]), "Replay some: to another topic, slowly, by attribute"))
                 }
@@ -112,7 +112,7 @@ fn group(
                 (count(letters.len() as u64, "letter", "letters"))
                 @if let Some(subscription) = subscription { ", failed in subscription " strong { (subscription) } }
             }
-            p.actions {
+            div.actions {
                 (Button { op: known(("topics", "replay-dlq")), fields: &fields, then: &here, label: "Replay this group …" }.render(shared))
             }
             table.cards {
@@ -132,7 +132,7 @@ fn line(name: &str, letter: &Letter, message: Option<&Message>) -> Markup {
     html! {
         tr {
             th scope="row" {
-                a href=(path) { "offset " (letter.offset) }
+                a href=(path) { "offset\u{a0}" (letter.offset) }
                 @if letter.replay_count > 1 { span.quiet { " replayed " (count((letter.replay_count - 1).into(), "time", "times")) " before" } }
             }
             td data-label="Key" { (letter.key.as_deref().unwrap_or("—")) }
@@ -175,17 +175,17 @@ pub(super) async fn one(shared: &Shared, name: &str, offset: &str) -> Result<Pag
                 @for (name, value) in fields { input type="hidden" name={ "arg." (name) } value=(value); }
                 div.field {
                     label for="payload" { "Payload" }
-                    textarea #payload name="arg.payload" rows="14" spellcheck="false" aria-describedby="payload-help" { "\n" (text) }
+                    textarea #payload name="arg.payload" rows="9" spellcheck="false" aria-describedby="payload-help" { "\n" (text) }
                     p.hint #payload-help { "Mend it here. Key and attributes stay; it is held against its topic's schema. The dead letter itself stays as it is." }
                 }
-                p.actions { button.action type="submit" disabled[!is_allowed] { "Replay it like this …" } }
+                div.actions { button.action type="submit" disabled[!is_allowed] { "Replay it like this …" } }
             }
         } @else {
             h2 { "Payload" }
             (Body::of(&data).whole())
             p.notice { "This payload is not plain text, so it cannot be mended here. It can be replayed as it is." }
         }
-        p.actions { (Button { op, fields: &fields, then: &here, label: "Replay it as it is …" }.render(shared)) }
+        div.actions { (Button { op, fields: &fields, then: &here, label: "Replay it as it is …" }.render(shared)) }
         h2 { "What came with it" }
         (facts(&data))
     };

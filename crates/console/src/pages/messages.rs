@@ -106,7 +106,7 @@ fn table(messages: &[Message]) -> Markup {
             } }
             tbody { @for message in messages {
                 tr {
-                    th scope="row" { a href=(topic_path(&message.topic, &["messages", &message.offset.to_string()])) { "offset " (message.offset) } }
+                    th scope="row" { a href=(topic_path(&message.topic, &["messages", &message.offset.to_string()])) { "offset\u{a0}" (message.offset) } }
                     td data-label="Published" { (time(message.publish_time)) }
                     td data-label="Key" { (message.key.as_deref().unwrap_or("—")) }
                     td.n data-label="Size" { (bytes(message.size)) }

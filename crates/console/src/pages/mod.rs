@@ -60,6 +60,12 @@ pub(crate) async fn show(shared: &Shared, request: &Request) -> Result<Page, Pro
     }
 }
 
+/// The table of topics, for tests.
+#[cfg(test)]
+pub(crate) fn table_of_topics(rows: &[crate::model::Row]) -> maud::Markup {
+    topics::table(rows)
+}
+
 fn nothing() -> Problem {
     Problem::not_found("there is no page at this address")
         .next("look for it from the overview, or among all topics")

@@ -25,7 +25,7 @@ pub(super) async fn list(shared: &Shared) -> Result<Page, Problem> {
                 }
             } }
         }
-        p.actions { (form::link(known(("namespaces", "create")), &[], "/namespaces", "Create a namespace")) }
+        div.actions { (form::link(known(("namespaces", "create")), &[], "/namespaces", "Create a namespace")) }
     };
     Ok(Page {
         title: "Namespaces".to_owned(),
@@ -43,7 +43,7 @@ pub(super) async fn one(shared: &Shared, name: &str) -> Result<Page, Problem> {
     let body = html! {
         p { a href=(with_query("/topics", &[("namespace", name)])) { "Topics of this namespace" } }
         (super::topic::settings("Limits of its topics", &data.policies))
-        p.actions {
+        div.actions {
             (form::link(known(("namespaces", "set-policies")), &[("namespace", name)], &here, "Change the limits"))
             (Button { op: known(("namespaces", "delete")), fields: &[("name", name)], then: "/namespaces", label: "Delete …" }.render(shared))
         }

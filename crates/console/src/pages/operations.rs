@@ -32,10 +32,10 @@ pub(super) fn list() -> Page {
 fn row(op: &'static Op) -> Markup {
     html! {
         tr {
-            th scope="row" { a href=(form::path(op)) { (name(op)) } }
+            th.word scope="row" { a href=(form::path(op)) { (name(op)) } }
             td data-label="What it does" { (sentence(&op.about())) }
             td.long data-label="In a shell" { code { (example(op)) } }
-            td data-label="Tool" { code { (tool(op)) } }
+            td.word data-label="Tool" { code { (tool(op)) } }
             td data-label="Effect" { (effect(op)) }
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn one(
             }
             pre.payload tabindex="0" { (help.trim_end()) }
         }
-        p.actions { a.action href=(then) { "Back" } }
+        div.actions { a.action href=(then) { "Back" } }
     };
     Ok(Page {
         title: name(op),

@@ -111,9 +111,9 @@ fn figures(data: &Status, history: &[Sample]) -> Markup {
         section aria-labelledby="now" {
             h2 #now { "Now" }
             dl.tiles {
-                div { dt { "Published" } dd { (rate(total.in_per_s)) } (chart("Published", rate(total.in_per_s), |s| s.in_per_s)) }
-                div { dt { "Finished" } dd { (rate(total.out_per_s)) } (chart("Finished", rate(total.out_per_s), |s| s.out_per_s)) }
-                div { dt { "Backlog" } dd { (number(total.backlog)) } (chart("Backlog", number(total.backlog), |s| s.backlog)) }
+                div { dt { "Published" } dd { (rate(total.in_per_s)) } dd.chart { (chart("Published", rate(total.in_per_s), |s| s.in_per_s)) } }
+                div { dt { "Finished" } dd { (rate(total.out_per_s)) } dd.chart { (chart("Finished", rate(total.out_per_s), |s| s.out_per_s)) } }
+                div { dt { "Backlog" } dd { (number(total.backlog)) } dd.chart { (chart("Backlog", number(total.backlog), |s| s.backlog)) } }
                 div {
                     dt { "Oldest unfinished" }
                     dd {

@@ -21,18 +21,18 @@ pub(super) async fn list(shared: &Shared) -> Result<Page, Problem> {
         } @else {
             table.cards {
                 caption.hidden { "Subjects" }
-                thead { tr { th scope="col" { "Subject" } th scope="col" { "Type" } th.n scope="col" { "Latest version" } th scope="col" { "New versions must be" } } }
+                thead { tr { th scope="col" { "Subject" } th scope="col" { "Type" } th.n scope="col" { "Latest version" } th scope="col" { "Compatibility" } } }
                 tbody { @for subject in &data {
                     tr {
                         th scope="row" { a href=(path(&["schemas", &subject.subject])) { (subject.subject) } }
                         td data-label="Type" { (subject.schema_type) }
                         td.n data-label="Latest version" { (subject.latest_version) }
-                        td data-label="New versions must be" { (subject.compatibility_mode) }
+                        td data-label="Compatibility" { (promise(&subject.compatibility_mode)) }
                     }
                 } }
             }
         }
-        p.actions { (form::link(known(("schemas", "register")), &[], "/schemas", "Register a schema")) }
+        div.actions { (form::link(known(("schemas", "register")), &[], "/schemas", "Register a schema")) }
     };
     Ok(Page {
         title: "Schemas".to_owned(),
@@ -63,7 +63,7 @@ pub(super) async fn one(
     };
     let here = path(&["schemas", subject]);
     let body = html! {
-        p.lead { (latest.data.schema_type) " · new versions must be " strong { (latest.data.compatibility_mode) } }
+        p.lead { (latest.data.schema_type) " · " (promise(&latest.data.compatibility_mode)) }
         (table(&versions))
         (choose(&here, &versions, old, new))
         @match &older {
@@ -73,7 +73,7 @@ pub(super) async fn one(
             }
             None => { h2 { "Version " (latest.data.version) } pre.payload tabindex="0" { (laid_out(&latest.data.definition)) } }
         }
-        p.actions {
+        div.actions {
             (form::link(known(("schemas", "register")), &[("subject", subject), ("schema_type", &latest.data.schema_type)], &here, "Register a version"))
             (form::link(known(("schemas", "check")), &[("subject", subject), ("schema_type", &latest.data.schema_type)], &here, "Check a version first"))
             (form::link(known(("schemas", "set-compatibility")), &[("subject", subject)], &here, "Change what is compatible"))
@@ -103,7 +103,7 @@ fn table(versions: &[ListedVersion]) -> Markup {
             tbody { @for known in versions {
                 tr {
                     th scope="row" { "version " (known.version) }
-                    td data-label="Registered" { (time(known.created_at)) }
+                    td data-label="Registered" { (time(known.created_at.saturating_mul(1_000))) }
                     td data-label="By" { (known.created_by) }
                     td data-label="Description" { (known.description) }
                     td.long data-label="Fingerprint" { code { (known.fingerprint) } }
@@ -130,10 +130,18 @@ fn choose(here: &str, versions: &[ListedVersion], old: Option<u32>, new: u32) ->
     }
 }
 
+/// What a subject asks of its next version.
+fn promise(mode: &str) -> Markup {
+    match mode {
+        "none" => html! { "new versions may be anything" },
+        mode => html! { "new versions must be " strong { (mode) } " compatible" },
+    }
+}
+
 /// JSON with a line per member, so that a difference is where it is; anything else as it is.
 fn laid_out(definition: &str) -> String {
     match serde_json::from_str::<Value>(definition) {
-        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
+        Ok(_) => crate::payload::lay_out(definition),
         Err(_) => definition.to_owned(),
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn show(
                     h2 #means { "What that means" }
                     @for part in &sought.data.partitions { (meaning(&described.data, part)) }
                     @if let Some(message) = &next { (message_there(message)) }
-                    p.actions {
+                    div.actions {
                         (Button { op, fields: &fields, then: &then, label: "Move the cursor …" }.render(shared))
                         a.action href=(then) { "Leave it where it is" }
                     }
@@ -107,7 +107,7 @@ fn meaning(topic: &Topic, part: &crate::model::SoughtPartition) -> Markup {
             @if let Some(error) = &part.error { (error) }
             @else if new < old {
                 "back from " (number(old)) " to " (number(new)) ": "
-                (count(old - new, "message comes", "messages come")) " again, though finished before."
+                (count(old - new, "message comes", "messages come")) " again that came before."
             } @else if new > old {
                 "on from " (number(old)) " to " (number(new)) ": up to "
                 (count(new - old, "message counts", "messages count")) " as finished and is never delivered to this subscription."

@@ -140,7 +140,7 @@ fn blocked(one: &Subscription, failing: &Failing, now: u64) -> Markup {
         "Blocked "
         @if let Some(at) = failing.blocked_since { "since " (clock(at)) " (" (span(now.saturating_sub(at))) ") " }
         @else { "since before the broker's last start " }
-        "by " a href=(path) { "offset " (failing.offset) }
+        "by " a href=(path) { "offset\u{a0}" (failing.offset) }
         @if let Some(key) = &failing.key { ", key " code { (key) } }
         ", after " (count(failing.attempts.into(), "attempt", "attempts"))
         @if failing.reason.is_empty() { "; no reason was given." }
@@ -172,7 +172,7 @@ fn remedies(shared: &Shared, one: &Subscription, failing: &Failing, to: &Letters
         &[("by", "offset"), ("offset", next.as_str())],
     );
     html! {
-        p.actions {
+        div.actions {
             a.action href=(topic_path(&one.topic, &["messages", &offset])) { "Read the message" }
             @if to.is_there {
                 (Button { op: known(("topics", "set-failure-policy")), fields: &dead_letter, then: &here, label: "Send it to the dead letters" }.render(shared))
@@ -209,7 +209,7 @@ fn failing(one: &Subscription, now: u64) -> Markup {
                     } }
                     tbody { @for failing in &one.failing {
                         tr {
-                            th scope="row" { a href=(topic_path(&one.topic, &["messages", &failing.offset.to_string()])) { "offset " (failing.offset) } }
+                            th scope="row" { a href=(topic_path(&one.topic, &["messages", &failing.offset.to_string()])) { "offset\u{a0}" (failing.offset) } }
                             td data-label="Key" { (failing.key.as_deref().unwrap_or("—")) }
                             td data-label="State" { (state(failing, now)) }
                             td.n data-label="Attempts" { (failing.attempts) }
@@ -274,7 +274,7 @@ fn actions(shared: &Shared, topic: &str, one: &Subscription) -> Markup {
     html! {
         section aria-labelledby="actions" {
             h2 #actions { "Look and act" }
-            p.actions {
+            div.actions {
                 a.action href=(from) { "Unfinished messages" }
                 @if let Some(letters) = letters { a.action href=(topic_path(letters, &["dead-letters"])) { "Dead letters" } }
                 a.action href=(topic_path(topic, &["subscriptions", &one.name, "seek"])) { "Seek …" }

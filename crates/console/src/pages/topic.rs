@@ -73,10 +73,10 @@ fn now(shared: &Shared, status: &Status, data: &Topic) -> Markup {
         }
         dl.tiles {
             @if row.is_some() {
-                div { dt { "Published" } dd { (published) } (chart("Published", &published, |s| s.in_per_s)) }
-                div { dt { "Finished" } dd { (finished) } (chart("Finished", &finished, |s| s.out_per_s)) }
+                div { dt { "Published" } dd { (published) } dd.chart { (chart("Published", &published, |s| s.in_per_s)) } }
+                div { dt { "Finished" } dd { (finished) } dd.chart { (chart("Finished", &finished, |s| s.out_per_s)) } }
             }
-            div { dt { "Backlog" } dd { (backlog) } (chart("Backlog", &backlog, |s| s.backlog)) }
+            div { dt { "Backlog" } dd { (backlog) } dd.chart { (chart("Backlog", &backlog, |s| s.backlog)) } }
             div { dt { "Kept" } dd { (number(kept)) } dd.quiet { (count(data.partitions.len() as u64, "partition", "partitions")) ", " (count(figures.producers, "producer", "producers")) } }
         }
     }
@@ -146,7 +146,7 @@ fn failing(data: &Topic) -> Markup {
                     tbody {
                         @for (known, failing) in blocked {
                             tr {
-                                th scope="row" { a href=(topic_path(&known.topic, &["messages", &failing.offset.to_string()])) { "offset " (failing.offset) } }
+                                th scope="row" { a href=(topic_path(&known.topic, &["messages", &failing.offset.to_string()])) { "offset\u{a0}" (failing.offset) } }
                                 td data-label="Key" { (failing.key.as_deref().unwrap_or("—")) }
                                 td data-label="Subscription" { a href=(topic_path(&known.topic, &["subscriptions", &known.name])) { (known.name) } }
                                 td data-label="Since" { @if let Some(at) = failing.blocked_since { (crate::words::clock(at)) } @else { "before the last start" } }
@@ -174,7 +174,7 @@ fn actions(shared: &Shared, data: &Topic) -> Markup {
     html! {
         section aria-labelledby="actions" {
             h2 #actions { "Look and act" }
-            p.actions {
+            div.actions {
                 @if is_kept { a.action href=(topic_path(&data.topic, &["messages"])) { "Messages" } }
                 @if is_letters { a.action href=(topic_path(&data.topic, &["dead-letters"])) { "Dead letters" } }
                 @else if let Some(letters) = letters {

@@ -48,7 +48,7 @@ pub(super) async fn show(shared: &Shared, request: &Request) -> Result<Page, Pro
     };
     let create = known(("topics", "create"));
     let body = html! {
-        p.actions { (crate::form::link(create, &[], "/topics", "Create a topic")) }
+        div.actions { (crate::form::link(create, &[], "/topics", "Create a topic")) }
     };
     Ok(Page {
         title: "Topics".to_owned(),
