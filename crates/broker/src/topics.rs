@@ -117,6 +117,7 @@ impl Topics {
             intent: None,
             delivery,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: true,
         });
         match context.meta.propose(change, Clock::wall()).await {

@@ -66,7 +66,7 @@ const NAMED: &[Named] = &[
 ];
 
 /// Arguments that make an operation remove things which without them it would not.
-const REMOVING: &[&str] = &["prune", "force"];
+const REMOVING: &[&str] = &["prune", "prune_allow", "replace", "force"];
 
 /// The argument that confirms.
 const CONFIRM: &str = "confirm";
@@ -105,7 +105,12 @@ impl Op {
     /// asked first. A dry run does not.
     pub fn destroys(&self, arguments: &Map<String, Value>) -> bool {
         let is_set = |argument: &str| arguments.get(argument) == Some(&Value::Bool(true));
-        (self.spec.effect == Effect::Destructive || is_set("prune")) && !is_set("dry_run")
+        let replaces = match arguments.get("replace") {
+            None | Some(Value::Null) => false,
+            Some(named) => named.as_array().is_none_or(|names| !names.is_empty()),
+        };
+        let removes = self.spec.effect == Effect::Destructive || is_set("prune") || replaces;
+        removes && !is_set("dry_run")
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn whole(
         name: name.to_string(),
         broker_id: BROKER_ID.to_string(),
         delivery: first.delivery.as_str().to_owned(),
-        intent: first.settings.as_ref().map(|settings| intent(&name, settings)),
+        intent: first.settings.as_ref().map(|settings| intent(&name, first, settings)),
         wal_sync_mode: first.wal_sync_mode().as_str().to_owned(),
         schema_subject: first.schema_subject.clone(),
         partitions: Vec::new(),
@@ -92,17 +92,22 @@ fn deleted(name: &TopicName) -> Fault {
     Fault::not_found(format!("topic `{name}` was deleted"))
 }
 
-fn intent(name: &TopicName, settings: &danube_core::StreamSettings) -> control::IntentSettings {
+fn intent(
+    name: &TopicName,
+    topic: &catalog::Topic,
+    settings: &danube_core::StreamSettings,
+) -> control::IntentSettings {
+    let dead_letters = topic.dead_letter_topic(name);
     control::IntentSettings {
         intent: settings.intent.as_str().to_owned(),
-        summary: settings.summary(name),
+        summary: settings.summary(dead_letters.as_ref()),
         delivery: settings.delivery.as_str().to_owned(),
         wal_sync_mode: settings.wal_sync_mode.as_str().to_owned(),
         max_retries: settings.max_retries,
         backoff_ms: settings.backoff_ms,
         poison_policy: settings.poison_policy.as_str().to_owned(),
         dlq_suffix: settings.dlq_suffix.clone(),
-        dead_letter_topic: settings.dead_letter_topic(name).map(|topic| topic.to_string()),
+        dead_letter_topic: dead_letters.map(|topic| topic.to_string()),
         persistence: match settings.persistence {
             danube_core::intent::Persistence::None => "none",
             danube_core::intent::Persistence::Wal => "wal",

@@ -196,7 +196,7 @@ impl Reader {
                 Ok(checked) => {
                     if !goes_on {
                         let left = (count as usize, bytes.len() - range.start);
-                        runs.push(Run::new(sequence, left, &producer.wrapping));
+                        runs.push(Run::new(producer, sequence, left));
                     }
                     let wrapping = &producer.wrapping;
                     let run = runs.last_mut().expect("pushed when there was none");
@@ -218,7 +218,7 @@ impl Reader {
     async fn send(&mut self, number: u32, run: Run) {
         let Some(producer) = self.producers.get(&number) else { return };
         let Run { first_sequence, records } = run;
-        let batch = records.build();
+        let Some(batch) = records.build() else { return };
         let arrived = self.context.clock.elapsed();
         let memory = Arc::clone(&self.context.publish_memory);
         let bytes = u32::try_from(batch.byte_len()).unwrap_or(u32::MAX);
@@ -226,11 +226,9 @@ impl Reader {
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let of = (number, first_sequence, count);
         let answer = Answer::owed(&self.outbox, &producer.under_way, of);
-        let origin =
-            Origin { after: producer.after(first_sequence), first_sequence, ..producer.origin };
         let publish = PublishBatch {
+            producer: producer.origin.producer,
             producer_name: producer.name.clone(),
-            origin,
             batch,
             arrived,
             permit,
@@ -252,11 +250,13 @@ struct Run {
 }
 
 impl Run {
-    /// For at most `left` messages and bytes of a batch.
-    fn new(first_sequence: u64, left: (usize, usize), wrapping: &Wrapping) -> Run {
+    /// Of `producer`, from a sequence number on, for at most `left` messages and bytes of a batch.
+    fn new(producer: &Producer, first_sequence: u64, left: (usize, usize)) -> Run {
         let (count, bytes) = left;
-        let bytes = bytes + count * wrapping.record_len_max(0);
-        Run { first_sequence, records: RecordBatchBuilder::with_capacity(count, bytes) }
+        let bytes = bytes + count * producer.wrapping.record_len_max(0);
+        let after = producer.after(first_sequence);
+        let origin = Origin { after, first_sequence, ..producer.origin };
+        Run { first_sequence, records: RecordBatchBuilder::numbered(origin, count, bytes) }
     }
 }
 

@@ -5,13 +5,14 @@
 //! topics exist (the catalog), which actor serves which name ([`crate::topics`]), and how bytes
 //! are kept (the log).
 //!
-//! Law: nobody but the actor touches a topic's state, and the actor never waits for anything but
-//! its own inputs.
+//! Law: nobody but the actor touches a topic's state, but for what is at its entrance, and the actor
+//! never waits for anything but its own inputs.
 
 mod actor;
 mod claim;
 mod describe;
 mod dispatch;
+mod entrance;
 mod fanout;
 mod message;
 mod producers;
@@ -29,7 +30,7 @@ pub(crate) use message::{
     Subscribe,
 };
 pub use stream::ConsumerStream;
-pub(crate) use stream::{QueueReader, Terms, Wire};
+pub(crate) use stream::{Ended, QueueReader, Terms, Wire};
 pub(crate) use vitals::{Vital, Vitals};
 
 use crate::context::{CALL_TIMEOUT, Context};
@@ -42,8 +43,11 @@ use danube_core::{
     ConsumerId, Delivery, Epoch, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName,
     TopicId, TopicName, WalSyncMode, catalog,
 };
+use entrance::Entrance;
 use message::{Message, Publish, Reply};
+use reliable::Straight;
 use std::sync::Arc;
+use stream::Signals;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that may wait in a topic's mailbox.
@@ -79,6 +83,9 @@ pub(crate) struct TopicHandle {
     gate: Arc<TopicGate>,
     vitals: Arc<Vitals>,
     mailbox: mpsc::Sender<Message>,
+    entrance: Arc<Entrance>,
+    /// The way to the log, where there is one.
+    straight: Option<Arc<Straight>>,
 }
 
 impl TopicHandle {
@@ -98,12 +105,19 @@ impl TopicHandle {
         });
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
+        let entrance = Arc::new(Entrance::new(&identity, &settings));
+        let metrics = Arc::new(context.metrics.topic(name));
+        let signals: Arc<Signals> = Arc::default();
+        let straight = (identity.delivery == Delivery::Reliable)
+            .then(|| Arc::new(Straight::new(context, &identity, &metrics, &signals)));
         let vitals = Arc::default();
-        let actor =
-            actor::TopicActor::load(context, &identity, &settings, topic, &vitals, requests);
+        let shared = (metrics, signals, Arc::clone(&vitals));
+        let actor = actor::TopicActor::load(
+            context, &identity, &settings, &entrance, shared, topic, requests,
+        );
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, settings, gate, vitals, mailbox }
+        TopicHandle { identity, settings, gate, vitals, mailbox, entrance, straight }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -214,6 +228,9 @@ impl TopicHandle {
     /// # Errors
     /// The batch, when the topic has stopped.
     pub(crate) async fn publish_batch(&self, batch: PublishBatch) -> Result<(), Box<PublishBatch>> {
+        if let Some(straight) = &self.straight {
+            return straight.publish(&self.entrance, batch);
+        }
         let sent = self.mailbox.send(Message::PublishBatch(Box::new(batch))).await;
         sent.map_err(|refused| match refused.0 {
             Message::PublishBatch(batch) => batch,

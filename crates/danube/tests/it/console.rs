@@ -132,7 +132,7 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
     block_in_place(|| {
         let seen = browser.until(page, "Key blocked");
         for wanted in
-            [">offset 1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
+            [">offset\u{a0}1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
         {
             assert!(seen.contains(wanted), "{wanted}: {seen}");
         }

@@ -8,7 +8,7 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, queued_len};
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::rate::RateLimit;
@@ -131,10 +131,10 @@ impl FanoutSubscription {
     ) -> QueueReader {
         if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
             if let Some(replaced) = self.consumers.remove(&consumer) {
-                replaced.queue.end(Fault::retry(format!(
+                replaced.queue.end(Ended::Replaced(Fault::retry(format!(
                     "subscription `{}`: the consumer opened another stream, which replaces this one",
                     self.name
-                )));
+                ))));
             }
             self.insert(now, signals, consumer);
         }
@@ -161,7 +161,7 @@ impl FanoutSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, consumer) in self.consumers.drain() {
-            consumer.queue.end(fault.clone());
+            consumer.queue.end(Ended::Stopped(fault.clone()));
         }
     }
 

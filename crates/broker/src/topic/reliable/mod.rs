@@ -29,6 +29,7 @@ use danube_store::{ReadBatch, ReadError, TopicLog};
 use dead_letter::Letter;
 use progress::ProgressJournal;
 use publish::Publishes;
+pub(super) use publish::Straight;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
@@ -150,6 +151,8 @@ impl ReliableTopic {
 
     /// Tells the log whose unfinished messages it must keep.
     fn tell_subscriptions(&self) {
+        // Before the end of the log is looked at again, so that nothing goes unheard between.
+        self.signals.listen(!self.subscriptions.is_empty());
         let known = self.subscriptions.values();
         self.log.set_subscriptions(known.map(|known| (known.id, known.start)));
     }
@@ -274,9 +277,9 @@ impl Dispatch for ReliableTopic {
         });
     }
 
+    /// Never asked for: those of a reliable topic go straight to the log. What is dropped is answered.
     fn publish_batch(&mut self, batch: PublishBatch) {
-        let (topic, log, signals) = (&self.topic, &self.log, &self.signals);
-        publish::append_batch(topic, log, signals, &self.metrics, self.context.clock, batch);
+        drop(batch);
     }
 
     fn range(&self) -> Range {

@@ -8,7 +8,7 @@ use super::super::TopicIdentity;
 use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
@@ -163,10 +163,10 @@ impl ReliableSubscription {
         wire: Wire,
     ) -> QueueReader {
         if let Some(replaced) = self.streams.remove(&consumer) {
-            replaced.end(Fault::retry(format!(
+            replaced.end(Ended::Replaced(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
                 self.name
-            )));
+            ))));
         }
         self.generation += 1;
         let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
@@ -231,7 +231,7 @@ impl ReliableSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, queue) in self.streams.drain() {
-            queue.end(fault.clone());
+            queue.end(Ended::Stopped(fault.clone()));
         }
     }
 
