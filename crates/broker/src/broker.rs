@@ -144,6 +144,20 @@ impl Broker {
     /// See [`StartError`]; nothing is left running.
     pub async fn start(
         options: BrokerOptions,
+        progress: impl FnMut(String) + Send,
+    ) -> Result<Broker, StartError> {
+        Broker::start_with_pages(options, |_, _| axum::Router::new(), progress).await
+    }
+
+    /// As [`start`](Broker::start); `pages`, made once it is known where the broker listens, are
+    /// served at the HTTP address beside its own. The token that they get is cancelled when the
+    /// broker begins to stop: answers without an end must end then.
+    ///
+    /// # Errors
+    /// As [`start`](Broker::start).
+    pub async fn start_with_pages(
+        options: BrokerOptions,
+        pages: impl FnOnce(Addresses, CancellationToken) -> axum::Router + Send,
         mut progress: impl FnMut(String) + Send,
     ) -> Result<Broker, StartError> {
         check(&options)?;
@@ -164,11 +178,12 @@ impl Broker {
         context.set_addresses(addresses, broker_url(&context.options, addresses.broker));
         let mut broker =
             Broker { context, servers: JoinSet::new(), stop: CancellationToken::new() };
-        broker.serve(listeners);
+        let stopping = broker.context.stopping.clone();
+        broker.serve(listeners, pages(addresses, stopping));
         Ok(broker)
     }
 
-    fn serve(&mut self, listeners: Listeners) {
+    fn serve(&mut self, listeners: Listeners, pages: axum::Router) {
         self.servers.spawn({
             let follows = schema::follow(Arc::clone(&self.context));
             let stop = self.stop.clone().cancelled_owned();
@@ -209,7 +224,7 @@ impl Broker {
             .add_service(registry);
         self.serve_grpc(admins, listeners.admin);
 
-        let router = http::router(Arc::clone(&self.context));
+        let router = http::router(Arc::clone(&self.context)).merge(pages);
         let stop = self.stop.clone().cancelled_owned();
         self.servers.spawn(async move {
             let served = axum::serve(listeners.http, router).with_graceful_shutdown(stop).await;

@@ -164,6 +164,11 @@ impl Topics {
         }
     }
 
+    /// The topic of that number, if it is loaded.
+    pub(crate) fn if_loaded(&self, id: TopicId) -> Option<TopicHandle> {
+        self.loaded.read().get(&id).cloned()
+    }
+
     /// The topics that are loaded now.
     pub(crate) fn loaded(&self) -> Vec<TopicHandle> {
         self.loaded.read().values().cloned().collect()

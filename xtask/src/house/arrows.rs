@@ -5,6 +5,7 @@
 //!                    │          ├─────▶ store ┼──▶ core
 //!                    │          ├─────▶ meta ─┤
 //!                    │          └───▶ schema ─┘
+//!                    ├─▶ console ──▶ ops
 //!                    └─▶ ops, sdk ──▶ wire, core          sim ──▶ core; xtask (alone)
 //!                             └─────▶ schema
 //! ```
@@ -55,6 +56,7 @@ const TABLE: &[Row] = &[
         others: None,
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
+    Row { name: "danube-console", ours: &["danube-ops"], others: None },
     Row {
         name: "danube-sdk",
         ours: &["danube-core", "danube-schema", "danube-wire"],
@@ -70,6 +72,7 @@ const TABLE: &[Row] = &[
             "danube-meta",
             "danube-broker",
             "danube-ops",
+            "danube-console",
             "danube-sdk",
         ],
         others: None,

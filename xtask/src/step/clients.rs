@@ -1,5 +1,5 @@
-//! Steps `binary`, `rust-client`, `python-client`, `mcp-client`: the published official clients, unmodified,
-//! against the binary just built.
+//! Steps `binary`, `rust-client`, `python-client`, `mcp-client`, `browser`: other people's programs,
+//! unmodified, against the binary just built: the official clients, and a browser.
 //!
 //! The tests live in `interop/`; they learn from `DANUBE_BIN` which binary to start. What the
 //! clients pull in stays out of the product: a lock file of its own for the Rust one, a virtual
@@ -56,6 +56,51 @@ pub fn mcp(ground: &Ground) -> Result<()> {
         .env("MCP_INSPECTOR", home.join(inspector))
         .run()?;
     Ok(())
+}
+
+/// The tests of `interop/browser`: the console in a real browser.
+pub fn browser(ground: &Ground) -> Result<()> {
+    let danube = build(ground)?;
+    let shell = ground.shell()?;
+    let chromium = chromium(&shell)?;
+    let folder = ground.root.join("interop/browser");
+    let python = environment(&shell, &ground.target.join("interop-browser"), &folder)?;
+    let pictures = ground.target.join("console-pictures");
+    shell.change_dir(&folder);
+    cmd!(shell, "{python} -m unittest discover -v")
+        .env("DANUBE_BIN", danube)
+        .env("DANUBE_CHROMIUM", chromium)
+        .env("DANUBE_PICTURES", &pictures)
+        .run()?;
+    eprintln!("pictures of every page are in {}", pictures.display());
+    Ok(())
+}
+
+/// A Chromium: the one that is named or there; on a Debian whose packages we may install, that one.
+fn chromium(shell: &Shell) -> Result<PathBuf> {
+    const NEEDED: &str = "the console is proved in a real browser: install Chromium (Debian's \
+                          package is `chromium`), or name one in DANUBE_CHROMIUM";
+    if let Some(named) = std::env::var_os("DANUBE_CHROMIUM") {
+        return Ok(named.into());
+    }
+    let find = || {
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        let found = names
+            .iter()
+            .find_map(|name| cmd!(shell, "which {name}").quiet().ignore_stderr().read().ok());
+        found.map(PathBuf::from)
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    if cmd!(shell, "id -u").quiet().read().is_ok_and(|id| id == "0") {
+        cmd!(shell, "apt-get update -qq").run().context(NEEDED)?;
+        cmd!(shell, "apt-get install -y -qq --no-install-recommends chromium")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .run()
+            .context(NEEDED)?;
+    }
+    find().context(NEEDED)
 }
 
 /// The binary, as the tests built it.

@@ -1,8 +1,10 @@
 //! Everything there is to say about a topic: settings from the catalog, figures from its actors.
 
+use crate::clock::Clock;
 use crate::context::{BROKER_ID, Context};
 use crate::schema;
 use crate::topic::{SubscriptionDescription, TopicDescription};
+use danube_core::subscription::Failing;
 use danube_core::{Fault, SubscriptionType, TopicName, catalog};
 use danube_wire::convert;
 use danube_wire::proto::{control, danube_admin as proto};
@@ -146,9 +148,24 @@ fn subscription(
             .collect(),
         failure_policy: topic.failure_policy(&known.name).map(convert::to_control_failure_policy),
         why: known.why,
+        why_code: known.why_code.to_owned(),
+        failing: known.failing.into_iter().map(failing).collect(),
         unmatched: known.unmatched,
         dropped: known.dropped,
         max_unacked_messages: known.window_max,
         name: known.name.to_string(),
+    }
+}
+
+fn failing(known: Failing) -> control::FailingMessage {
+    let now = Clock::wall().0;
+    control::FailingMessage {
+        offset: known.offset.0,
+        key: known.key.map(|key| key.to_string()),
+        attempts: known.attempts,
+        reason: known.reason,
+        blocked: known.blocked,
+        blocked_since: known.for_ms.map(|for_ms| now.saturating_sub(for_ms)),
+        due_at: known.in_ms.map(|in_ms| now.saturating_add(in_ms)),
     }
 }

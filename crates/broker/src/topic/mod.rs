@@ -20,6 +20,7 @@ mod reliable;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod vitals;
 
 pub(crate) use claim::{Claim, Outcome, Verdict};
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
@@ -30,6 +31,7 @@ pub(crate) use message::{
 };
 pub use stream::ConsumerStream;
 pub(crate) use stream::{Ended, QueueReader, Terms, Wire};
+pub(crate) use vitals::{Vital, Vitals};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use crate::metrics::TopicMetrics;
@@ -81,6 +83,7 @@ pub(crate) struct TopicHandle {
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
     metrics: Arc<TopicMetrics>,
+    vitals: Arc<Vitals>,
     mailbox: mpsc::Sender<Message>,
     entrance: Arc<Entrance>,
     /// The way to the log, where there is one.
@@ -109,18 +112,19 @@ impl TopicHandle {
         let signals: Arc<Signals> = Arc::default();
         let straight = (identity.delivery == Delivery::Reliable)
             .then(|| Arc::new(Straight::new(context, &identity, &metrics, &signals)));
+        let vitals = Arc::default();
         let actor = actor::TopicActor::load(
             context,
             &identity,
             &settings,
             &entrance,
-            (Arc::clone(&metrics), signals),
+            (Arc::clone(&metrics), signals, Arc::clone(&vitals)),
             topic,
             requests,
         );
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(name, &metrics));
-        TopicHandle { identity, settings, gate, metrics, mailbox, entrance, straight }
+        TopicHandle { identity, settings, gate, metrics, vitals, mailbox, entrance, straight }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -130,6 +134,11 @@ impl TopicHandle {
     /// One of the limits that hold now; 0 is no limit.
     pub(crate) fn limit(&self, limit: Limit) -> u32 {
         self.settings.load().limit(limit).value
+    }
+
+    /// Its figures as its actor left them last.
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// What a message has to pass before it is published.

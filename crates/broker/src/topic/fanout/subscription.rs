@@ -250,6 +250,11 @@ impl FanoutSubscription {
         self.metrics.active_consumers(self.connected());
     }
 
+    /// Messages that nobody got.
+    pub(super) fn lost(&self) -> u64 {
+        self.metrics.unmatched_total() + self.metrics.dropped_total()
+    }
+
     pub(super) fn is_connected(&self, consumer: ConsumerId) -> bool {
         self.consumers.get(&consumer).is_some_and(|known| known.opened)
     }
@@ -267,6 +272,8 @@ impl FanoutSubscription {
             window_max: 0,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
+            why_code: "",
+            failing: Vec::new(),
             why: "the topic is NonReliable: messages go to whoever listens, and none is kept"
                 .to_owned(),
         }

@@ -15,6 +15,7 @@ use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::{Signals, Wire};
+use super::vitals::Sums;
 use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -455,14 +456,27 @@ impl Dispatch for ReliableTopic {
         self.subscriptions.values().map(ReliableSubscription::connected).sum()
     }
 
-    fn measure(&mut self, now: Tick) {
-        self.with_each(now, |known, turn| known.measure(turn));
+    fn measure(&mut self, now: Tick) -> Sums {
+        let mut sums = Sums::default();
+        let tail = self.tail;
+        self.with_each(now, |known, turn| {
+            let stats = known.measure(turn);
+            sums.subscriptions += 1;
+            sums.consumers += stats.consumers;
+            sums.backlog += stats.backlog;
+            sums.in_flight += stats.queued + stats.in_flight;
+            sums.waiting += stats.waiting_redelivery;
+            sums.blocked += stats.blocked;
+            sums.dead_lettering += stats.dead_lettering;
+            sums.finished += tail.0.saturating_sub(stats.backlog);
+        });
         if self.topic.name.is_dead_letter() {
             let bounds = self.log.bounds();
             let replayed = self.log.subscription(SubscriptionId::REPLAY, Offset(0));
             let waiting = replayed.backlog(bounds.next) - replayed.backlog(bounds.start);
             self.metrics.dead_letters(waiting);
         }
+        sums
     }
 
     fn describe(&self, now: Tick) -> Vec<SubscriptionDescription> {

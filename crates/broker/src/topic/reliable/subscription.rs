@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 /// Bytes of one read.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Failing messages that a description tells of.
+const FAILING_LEN_MAX: usize = 20;
 /// How long a consumer may be without a stream before its key filters no longer count. Until then
 /// a KeyShared subscription holds the messages that only this consumer wants; after it they match
 /// nobody and are skipped.
@@ -371,7 +373,7 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&mut self, turn: &Turn<'_>) {
+    pub(super) fn measure(&mut self, turn: &Turn<'_>) -> Stats {
         let stats = self.engine.stats(turn.now);
         self.metrics.measure(&stats);
         let first = self.engine.progress().cursor();
@@ -385,6 +387,7 @@ impl ReliableSubscription {
                 None => self.read_first(turn, first),
             }
         }
+        stats
     }
 
     /// Asks the log when the first unfinished message was published; nobody may have fetched it.
@@ -407,6 +410,7 @@ impl ReliableSubscription {
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
         let stats = self.engine.stats(now);
+        let why = self.engine.why(now);
         SubscriptionDescription {
             name: self.name.clone(),
             kind: self.kind,
@@ -419,7 +423,9 @@ impl ReliableSubscription {
             window_max: self.window_max,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
-            why: self.engine.why(now).to_string(),
+            why: why.to_string(),
+            why_code: why.code(),
+            failing: self.engine.failing(now, FAILING_LEN_MAX),
         }
     }
 
