@@ -2,16 +2,16 @@
 //!
 //! Law: nothing in here is locked across an await, and nothing in here belongs to a single topic.
 
-use crate::admin::{Applying, Replays};
+use crate::admin::{Ages, Applying, Replays};
 use crate::broker::Addresses;
 use crate::clock::Clock;
-use crate::metrics::Metrics;
+use crate::metrics::{Figures, Metrics, Process};
 use crate::options::BrokerOptions;
 use crate::schema::Schemas;
 use crate::topics::Topics;
 use danube_core::catalog::{Catalog, Topic};
 use danube_core::settings::{BrokerDefaults, TopicSettings};
-use danube_core::{Incarnation, TopicName};
+use danube_core::{Incarnation, TopicName, WallMs};
 use danube_meta::Meta;
 use danube_store::Store;
 use std::sync::{Arc, OnceLock};
@@ -38,6 +38,10 @@ pub(crate) struct Context {
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
     pub(crate) applying: Applying,
+    /// How old the messages are that overviews looked at.
+    pub(crate) ages: Ages,
+    /// When this broker started.
+    pub(crate) started_at: WallMs,
     /// What topics inherit of the options.
     pub(crate) defaults: BrokerDefaults,
     pub(crate) schemas: Schemas,
@@ -63,15 +67,17 @@ impl Context {
     ) -> Context {
         Context {
             defaults: options.defaults(),
+            metrics: Metrics::new(&options.metrics),
             options,
             clock: Clock::start(),
             meta,
             store,
-            metrics: Metrics::new(),
             incarnation,
             topics: Topics::default(),
             replays: Replays::default(),
             applying: Applying::default(),
+            ages: Ages::default(),
+            started_at: Clock::wall(),
             schemas: Schemas::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
             stopping: CancellationToken::new(),
@@ -93,6 +99,19 @@ impl Context {
         topic: &Topic,
     ) -> TopicSettings {
         TopicSettings::resolve(catalog, name, topic, &self.defaults)
+    }
+
+    /// Everything counted, as OpenMetrics text.
+    pub(crate) fn scrape(&self) -> String {
+        let figures = Figures {
+            topics_owned: self.meta.view().topics().count() as u64,
+            topics_loaded: self.topics.len() as u64,
+            store: self.store.stats(),
+            meta: self.meta.stats(),
+            process: Process::read(),
+            ..Figures::default()
+        };
+        self.metrics.render(figures, self.clock.elapsed(), Clock::wall())
     }
 
     fn bound(&self) -> &Bound {

@@ -9,7 +9,8 @@ use crate::config::{Flags, LogFormat, Settings};
 use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
-use danube_broker::{Broker, CONSENSUS_LOG_TARGET};
+use danube_broker::{Addresses, Broker, CONSENSUS_LOG_TARGET};
+use danube_console::{Console, Options};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -34,7 +35,7 @@ pub fn workers() -> usize {
 /// [`Exit::Refused`](crate::failure::Exit::Refused) when the broker cannot start or stop.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let settings = Settings::load(&arguments.flags, std::env::vars_os())?;
-    start_logging(settings.log_format)?;
+    start_logging(settings.log_format, settings.log_level.as_deref())?;
     if !settings.unknown_variables.is_empty() {
         tracing::warn!(
             variables = settings.unknown_variables.join(", "),
@@ -44,7 +45,12 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let data_dir = settings.broker.data_dir.display().to_string();
 
-    let start = Broker::start(settings.broker, |progress| eprintln!("{progress}"));
+    let access = settings.console;
+    let console = move |at: Addresses, stopping| {
+        Console::new(Options { http: at.http, admin: at.admin, access, stopping }).router()
+    };
+    let progress = |progress| eprintln!("{progress}");
+    let start = Broker::start_with_pages(settings.broker, console, progress);
     let broker = tokio::select! {
         started = start => started.map_err(|error| Failure::refused(error.to_string()))?,
         name = signals.next() => {
@@ -75,8 +81,22 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start_logging(format: LogFormat) -> Result<(), Failure> {
-    let filter = match std::env::var("RUST_LOG") {
+fn start_logging(format: LogFormat, level: Option<&str>) -> Result<(), Failure> {
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => logs.json().init(),
+    }
+    Ok(())
+}
+
+/// What is logged: as configured, else as the usual variable says, else what an operator wants.
+fn filter(level: Option<&str>) -> Result<EnvFilter, Failure> {
+    if let Some(level) = level {
+        return Ok(EnvFilter::new(quiet(level)));
+    }
+    match std::env::var("RUST_LOG") {
         Ok(directives) if !directives.is_empty() => {
             EnvFilter::try_new(&directives).map_err(|error| {
                 Failure::usage(format!(
@@ -84,15 +104,38 @@ fn start_logging(format: LogFormat) -> Result<(), Failure> {
                     directives.escape_debug()
                 ))
                 .help("unset it, or set it to a level such as `info` or `danube_broker=debug`")
-            })?
+            })
         }
-        // The consensus library tells a story at `info`.
-        _ => EnvFilter::new(format!("info,{CONSENSUS_LOG_TARGET}=warn")),
-    };
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().init(),
+        _ => Ok(EnvFilter::new(quiet("info"))),
     }
-    Ok(())
+}
+
+/// Without the story that the consensus library tells, unless the directives name it themselves.
+fn quiet(directives: &str) -> String {
+    let says_less = ["error", "off"].iter().any(|level| directives.eq_ignore_ascii_case(level));
+    if says_less || directives.contains(CONSENSUS_LOG_TARGET) {
+        return directives.to_owned();
+    }
+    format!("{directives},{CONSENSUS_LOG_TARGET}=warn")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_consensus_library_is_quiet_unless_asked() {
+        let story = format!("{CONSENSUS_LOG_TARGET}=debug");
+        for (given, used) in [
+            ("info", format!("info,{CONSENSUS_LOG_TARGET}=warn")),
+            (
+                "info,danube_broker=debug",
+                format!("info,danube_broker=debug,{CONSENSUS_LOG_TARGET}=warn"),
+            ),
+            ("ERROR", "ERROR".to_owned()),
+            (&*story, story.clone()),
+        ] {
+            assert_eq!(quiet(given), used);
+        }
+    }
 }

@@ -28,6 +28,7 @@ pub mod disk;
 pub mod doctor;
 mod error;
 mod extras;
+mod flush_times;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -66,6 +67,7 @@ mod tests;
 pub use batch::{RecordBatch, RecordBatchBuilder};
 pub use clock::{Clock, NoClock};
 pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
+pub use flush_times::{FLUSH_BOUNDS_US, FlushTimes};
 pub use frame::FRAME_PAYLOAD_MAX;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
 pub use read_batch::{ReadBatch, ReadLimit};

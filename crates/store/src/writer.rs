@@ -23,6 +23,7 @@ use crate::topic::{Batch, CachedBatch, PROMISED_MAX};
 use danube_core::{Offset, Tick, WalSyncMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
 
 mod framed;
 mod numbered;
@@ -36,8 +37,8 @@ use sorted::{Sorted, records, sort};
 pub(crate) use run::{run, write_here};
 pub(crate) use sorted::frame_len;
 
-/// A write that takes so long says that the disk makes others wait, in milliseconds.
-const SLOW_MS: u64 = 3;
+/// A write that takes so long says that the disk makes others wait.
+const SLOW: Duration = Duration::from_millis(3);
 /// How long only the writer's own thread waits for it then, in milliseconds.
 const SLOW_PAUSE_MS: u64 = 2_000;
 
@@ -177,11 +178,10 @@ impl Writer {
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
         let clock = Arc::clone(&self.shared.options.clock);
-        let written_from = clock.tick();
+        let started = clock.elapsed();
         let written = self.journal.write(&self.group, begun.lsn);
-        let written_at = clock.tick();
-        if written_at.0.saturating_sub(written_from.0) >= SLOW_MS {
-            self.slow_until = written_at.after_ms(SLOW_PAUSE_MS);
+        if clock.elapsed().saturating_sub(started) >= SLOW {
+            self.slow_until = clock.tick().after_ms(SLOW_PAUSE_MS);
         }
         if let Err(error) = written {
             self.tip = begun;
@@ -195,7 +195,7 @@ impl Writer {
         gone.into_iter().for_each(|kept| self.journal.keep(kept));
         early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
-            return;
+            return self.flushed(started);
         }
         if let Err(error) = self.sync(self.group.len() - kept_len) {
             self.tip = kept;
@@ -203,7 +203,13 @@ impl Writer {
             return self.failed();
         }
         self.shared.counters.syncs.fetch_add(1, Relaxed);
+        self.flushed(started);
         late.into_iter().for_each(|framed| self.publish(framed, true));
+    }
+
+    fn flushed(&self, started: Duration) {
+        let Shared { options, counters, .. } = &*self.shared;
+        counters.flushes.count(options.clock.elapsed().saturating_sub(started));
     }
 
     fn failed(&self) {

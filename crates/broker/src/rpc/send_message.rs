@@ -6,6 +6,8 @@
 
 use crate::context::Context;
 use crate::schema::Tagged;
+use crate::topic::TopicHandle;
+use danube_core::name::ProducerName;
 use danube_core::settings::Limit;
 use danube_core::{Fault, FaultKind, ProducerId, TopicName};
 use danube_wire::limit::check_message_len;
@@ -25,7 +27,20 @@ pub(super) async fn call(
     let topic = TopicName::parse(&id.topic_name)?;
     let name = super::producer_name(&request.producer_name)?;
     let handle = context.topics.get(context, &topic).map_err(moved)?;
-    check_message_len(&topic, &request, handle.limit(Limit::MaxMessageSize).into())?;
+    let request_id = request.request_id;
+    let published = publish(context, &handle, &topic, (producer, name), request).await;
+    published.inspect_err(|fault| handle.metrics().refused(fault.kind, 1))?;
+    Ok(proto::MessageResponse { request_id })
+}
+
+async fn publish(
+    context: &Arc<Context>,
+    handle: &TopicHandle,
+    topic: &TopicName,
+    (producer, name): (ProducerId, ProducerName),
+    request: proto::StreamMessage,
+) -> Result<(), Fault> {
+    check_message_len(topic, &request, handle.limit(Limit::MaxMessageSize).into())?;
     if producer.topic() != Some(handle.identity().id) {
         return Err(Fault::retry(format!(
             "producer {producer} belongs to an earlier topic of the name `{topic}`; \
@@ -38,10 +53,8 @@ pub(super) async fn call(
         payload: &request.payload,
     };
     handle.gate().check(context, tagged)?;
-    let request_id = request.request_id;
     let record = record::encode(producer, &request);
-    handle.publish(context, producer, name, record).await?;
-    Ok(proto::MessageResponse { request_id })
+    handle.publish(context, producer, name, record).await.map(drop)
 }
 
 /// A topic that is gone may come back where the client looks next, so it is told to look again.

@@ -205,6 +205,7 @@ impl Reader {
                 }
                 Err(fault) => {
                     producer.skip(sequence);
+                    producer.topic.metrics().refused(fault.kind, 1);
                     self.outbox.refuse(number, sequence, 1, fault.into());
                     goes_on = false;
                 }
@@ -226,13 +227,19 @@ impl Reader {
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let of = (number, first_sequence, count);
         let answer = Answer::owed(&self.outbox, &producer.under_way, of);
+        let metrics = Arc::clone(producer.topic.metrics());
         let publish = PublishBatch {
             producer: producer.origin.producer,
             producer_name: producer.name.clone(),
             batch,
             arrived,
             permit,
-            done: Box::new(move |result| answer.tell(result)),
+            done: Box::new(move |result| {
+                if let Err(fault) = &result {
+                    metrics.refused(fault.kind(), count.into());
+                }
+                answer.tell(result);
+            }),
         };
         if let Err(unsent) = producer.topic.publish_batch(publish).await {
             let name = &producer.topic.identity().name;

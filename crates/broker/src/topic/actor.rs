@@ -17,6 +17,7 @@ use super::message::{
 };
 use super::reliable::ReliableTopic;
 use super::stream::{Signals, Wire};
+use super::vitals::{Measured, Vitals};
 use super::{LiveSettings, TopicIdentity};
 use crate::clock::Clock;
 use crate::context::Context;
@@ -54,6 +55,8 @@ pub(super) struct TopicActor {
     metrics: Arc<TopicMetrics>,
     requests: Receiver<Message>,
     signals: Arc<Signals>,
+    vitals: Arc<Vitals>,
+    measured: Measured,
     /// When the gauges are brought up to date; `None` while they are.
     measure_at: Option<Tick>,
     stopped: bool,
@@ -65,7 +68,7 @@ impl TopicActor {
         topic: &Arc<TopicIdentity>,
         settings: &Arc<LiveSettings>,
         entrance: &Arc<Entrance>,
-        (metrics, signals): (Arc<TopicMetrics>, Arc<Signals>),
+        (metrics, signals, vitals): (Arc<TopicMetrics>, Arc<Signals>, Arc<Vitals>),
         record: &catalog::Topic,
         requests: Receiver<Message>,
     ) -> TopicActor {
@@ -81,7 +84,7 @@ impl TopicActor {
                 consumers.insert(id, consumer);
             }
         }
-        let dispatch: Box<dyn Dispatch> = match topic.delivery {
+        let mut dispatch: Box<dyn Dispatch> = match topic.delivery {
             Delivery::Reliable => {
                 Box::new(ReliableTopic::load(context, topic, settings, record, &metrics, &signals))
             }
@@ -90,6 +93,10 @@ impl TopicActor {
             }
         };
         metrics.subscriptions(dispatch.subscription_count());
+        let (tick, published) = (context.clock.now(), dispatch.range().next.0);
+        let sums = dispatch.measure(tick);
+        let mut measured = Measured::start(published, &sums);
+        measured.write(&vitals, tick, MEASURE_DELAY_MS, published, 0, &sums);
         TopicActor {
             context: Arc::clone(context),
             topic: Arc::clone(topic),
@@ -100,6 +107,8 @@ impl TopicActor {
             metrics,
             requests,
             signals,
+            vitals,
+            measured,
             measure_at: None,
             stopped: false,
         }
@@ -118,13 +127,15 @@ impl TopicActor {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
+            let by_timer = tokio::select! {
                 taken = self.requests.recv_many(&mut inbox, TURN_LEN_MAX) => {
                     self.stopped = taken == 0;
+                    false
                 }
-                () = signals.woken() => {}
-                () = timer => {}
-            }
+                () = signals.woken() => false,
+                () = timer => true,
+            };
+            self.metrics.turn(by_timer);
             self.turn(&mut inbox);
             // An idle topic keeps no room for what does not come.
             if self.measure_at.is_none() {
@@ -149,8 +160,13 @@ impl TopicActor {
     fn measure(&mut self, now: Tick) {
         match self.measure_at {
             Some(at) if at <= now => {
-                self.dispatch.measure(now);
-                self.metrics.consumers(self.dispatch.connected());
+                let sums = self.dispatch.measure(now);
+                self.metrics.consumers(sums.consumers);
+                let span_ms = MEASURE_DELAY_MS + now.0.saturating_sub(at.0);
+                let (published, producers) =
+                    (self.dispatch.range().next.0, self.entrance.producer_count());
+                let Self { measured, vitals, .. } = self;
+                measured.write(vitals, now, span_ms, published, producers, &sums);
                 self.measure_at = None;
             }
             Some(_) => {}

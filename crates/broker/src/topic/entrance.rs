@@ -108,6 +108,11 @@ impl Entrance {
         (attached, state.producers.len())
     }
 
+    /// How many producers are attached.
+    pub(super) fn producer_count(&self) -> u64 {
+        self.state.lock().producers.len() as u64
+    }
+
     /// Notes a sign of life; whether the producer is known.
     pub(super) fn lives(&self, now: Tick, producer: ProducerId) -> bool {
         self.state.lock().producers.lives(now, producer)

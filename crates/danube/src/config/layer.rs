@@ -28,7 +28,7 @@ pub struct Layer {
     /// Where `danube ctl` connects, `address:port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_addr: Option<String>,
-    /// Where `/healthz`, `/readyz` and `/metrics` are, `address:port`.
+    /// Where the console, `/healthz`, `/readyz` and `/metrics` are, `address:port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_addr: Option<String>,
     /// What clients are told to connect to, `host:port`, if not the broker address.
@@ -40,15 +40,27 @@ pub struct Layer {
     /// Namespaces that exist from the first start on, besides `default` and `system`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap_namespaces: Option<Vec<String>>,
+    /// `on`, `read-only`, `off`, or `auto`: `on` where only this machine reaches the HTTP address,
+    /// else `read-only`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
     /// `text` or `json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<String>,
+    /// What is logged: a level, or directives such as `info,danube_broker=debug`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// Where traces go, `http://host:4317`; none are made without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
     /// How messages are handed to consumers.
     pub dispatch: DispatchLayer,
     /// How the log is kept.
     pub storage: StorageLayer,
     /// What clients may use; 0 is no limit.
     pub policies: PoliciesLayer,
+    /// What `/metrics` shows.
+    pub metrics: MetricsLayer,
 }
 
 macro_rules! section {
@@ -106,6 +118,16 @@ section! {
     }
 }
 
+section! {
+    /// Section `metrics`.
+    MetricsLayer {
+        /// Topics with series of their own.
+        topics_max: u32,
+        /// Subscriptions with series of their own.
+        subscriptions_max: u32,
+    }
+}
+
 /// A layer and the name of where it came from, as errors print it.
 #[derive(Debug)]
 pub struct Source {
@@ -140,7 +162,10 @@ impl Source {
             advertised_addr: options.advertised_addr.clone(),
             auto_create_topics: Some(options.auto_create_topics),
             bootstrap_namespaces: Some(options.bootstrap_namespaces.clone()),
+            console: Some("auto".into()),
             log_format: Some("text".into()),
+            log_level: None,
+            otlp_endpoint: None,
             dispatch: DispatchLayer {
                 max_unacked_messages: Some(options.dispatch.max_unacked_messages),
             },
@@ -159,6 +184,10 @@ impl Source {
                 max_consumers_per_subscription: Some(policies.max_consumers_per_subscription),
                 max_publish_rate: Some(policies.max_publish_rate),
                 max_subscription_dispatch_rate: Some(policies.max_subscription_dispatch_rate),
+            },
+            metrics: MetricsLayer {
+                topics_max: Some(options.metrics.topics_max),
+                subscriptions_max: Some(options.metrics.subscriptions_max),
             },
         };
         Source::new("default", layer)

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! BrokerOptions::default() ─▶ file.rs ─▶ environment.rs ─▶ flags   (each a `Source`)
-//!                     figment merges ─▶ resolve.rs checks once ─▶ Settings
+//!                     figment merges ─▶ resolve.rs checks once ─▶ Settings      (keys.rs lists them all)
 //! ```
 //!
 //! Law: every error names where the value came from (file and line, variable or flag) and the
@@ -11,11 +11,15 @@
 
 mod environment;
 mod file;
+mod keys;
 mod layer;
+#[cfg(test)]
+mod reference;
 mod resolve;
 
 use crate::failure::Failure;
 use danube_broker::BrokerOptions;
+use danube_console::Access;
 use figment::Figment;
 use layer::{Layer, Source};
 use std::ffi::OsString;
@@ -42,18 +46,28 @@ pub struct Flags {
     /// Where `danube ctl` connects [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin_addr: Option<String>,
-    /// Where /healthz, /readyz and /metrics are [default: 127.0.0.1:8080]
+    /// Where the console, /healthz, /readyz and /metrics are [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub http_addr: Option<String>,
     /// What clients are told to connect to, if not the broker address
     #[arg(long, value_name = "HOST:PORT")]
     pub advertised_addr: Option<String>,
+    /// What the console may do: on, read-only, off, or auto: on where only this machine reaches
+    /// it, else read-only [default: auto]
+    #[arg(long, value_name = "HOW")]
+    pub console: Option<String>,
     /// A YAML file with any of these and more keys
     #[arg(long, value_name = "FILE")]
     pub config_file: Option<PathBuf>,
     /// How log lines on stderr look: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
+    /// What is logged: a level, or directives such as info,danube_broker=debug [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// Where traces go (OTLP over gRPC), such as http://localhost:4317; off without it
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 /// How log lines look.
@@ -70,8 +84,14 @@ pub enum LogFormat {
 pub struct Settings {
     /// What the broker is started with.
     pub broker: BrokerOptions,
+    /// How much the console may do.
+    pub console: Access,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// What is logged, if anybody said so.
+    pub log_level: Option<String>,
+    /// Where traces go, if anywhere.
+    pub otlp_endpoint: Option<String>,
     /// Variables that start with `DANUBE_` and mean nothing to any command. Worth a warning, not
     /// an error: Kubernetes sets such for a service of that name.
     pub unknown_variables: Vec<String>,
@@ -95,8 +115,8 @@ impl Settings {
         for source in environment.sources.into_iter().chain(flags.sources()) {
             figment = figment.merge(source);
         }
-        let (broker, log_format) = resolve::resolve(&figment)?;
-        Ok(Settings { broker, log_format, unknown_variables: environment.unknown })
+        let settings = resolve::resolve(&figment)?;
+        Ok(Settings { unknown_variables: environment.unknown, ..settings })
     }
 }
 
@@ -121,7 +141,12 @@ impl Flags {
             text("--advertised-addr", &self.advertised_addr, |layer, value| {
                 layer.advertised_addr = Some(value);
             }),
+            text("--console", &self.console, |layer, value| layer.console = Some(value)),
             text("--log-format", &self.log_format, |layer, value| layer.log_format = Some(value)),
+            text("--log-level", &self.log_level, |layer, value| layer.log_level = Some(value)),
+            text("--otlp-endpoint", &self.otlp_endpoint, |layer, value| {
+                layer.otlp_endpoint = Some(value);
+            }),
         ]
         .into_iter()
         .flatten()

@@ -10,7 +10,7 @@ use super::{Journal, Tip};
 use crate::error::AppendError;
 use crate::header::{FILE_HEADER_LEN, journal_new_path};
 use crate::room::reserve_bytes;
-use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 impl Journal {
     /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
@@ -83,6 +83,7 @@ impl Journal {
     pub(super) fn install(&mut self, active: Active) {
         let sequence = active.sequence;
         self.next_sequence = sequence.saturating_add(1);
+        self.shared.counters.begun.fetch_add(1, Relaxed);
         self.shared.files.lock().insert(sequence, active.start_lsn);
         let whole = self.former.as_ref().map_or(sequence, Former::sequence);
         self.shared.unnamed.store(if active.is_named() { u64::MAX } else { sequence }, Release);

@@ -14,6 +14,7 @@ use super::message::{
     BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe,
 };
 use super::stream::{Signals, Wire};
+use super::vitals::Sums;
 use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -96,7 +97,7 @@ impl Dispatch for FanoutTopic {
         let answer = self.hand_out(std::iter::once(publish.record.clone()));
         if answer.is_ok() {
             let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
-            self.metrics.published(publish.record.len(), latency);
+            self.metrics.published(1, publish.record.len(), latency);
         }
         // A producer that went away does not want the answer.
         let _ = publish.reply.send(answer);
@@ -116,7 +117,7 @@ impl Dispatch for FanoutTopic {
             Err(fault) => return done(Err(BatchFault::Fault(fault))),
         };
         let latency = self.context.clock.elapsed().saturating_sub(arrived);
-        self.metrics.published_batch(batch.len(), batch.byte_len(), latency);
+        self.metrics.published(batch.len(), batch.byte_len(), latency);
         // A batch is far below 2^32 records.
         done(Ok(Appended { first, count: batch.len() as u32 }));
     }
@@ -250,8 +251,13 @@ impl Dispatch for FanoutTopic {
         self.subscriptions.values().map(FanoutSubscription::connected).sum()
     }
 
-    fn measure(&self, _: Tick) {
+    fn measure(&mut self, _: Tick) -> Sums {
         self.subscriptions.values().for_each(FanoutSubscription::measure);
+        let subscriptions = self.subscriptions.len() as u64;
+        let lost = self.subscriptions.values().map(FanoutSubscription::lost).sum();
+        let offered = self.offsets.next().0.saturating_mul(subscriptions);
+        let (consumers, finished) = (self.connected(), offered.saturating_sub(lost));
+        Sums { subscriptions, consumers, finished, ..Sums::default() }
     }
 
     fn describe(&self, _: Tick) -> Vec<SubscriptionDescription> {

@@ -8,7 +8,8 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, queued_len};
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::rate::RateLimit;
@@ -131,10 +132,10 @@ impl FanoutSubscription {
     ) -> QueueReader {
         if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
             if let Some(replaced) = self.consumers.remove(&consumer) {
-                replaced.queue.end(Fault::retry(format!(
+                replaced.queue.end(Ended::Replaced(Fault::retry(format!(
                     "subscription `{}`: the consumer opened another stream, which replaces this one",
                     self.name
-                )));
+                ))));
             }
             self.insert(now, signals, consumer);
         }
@@ -161,7 +162,7 @@ impl FanoutSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, consumer) in self.consumers.drain() {
-            consumer.queue.end(fault.clone());
+            consumer.queue.end(Ended::Stopped(fault.clone()));
         }
     }
 
@@ -228,7 +229,10 @@ impl FanoutSubscription {
                 self.metrics.dropped(dropped);
             }
             let bytes = batch.iter().map(queued_len).sum();
-            self.metrics.delivered_batch(batch.len(), bytes);
+            self.metrics.delivered(batch.len(), bytes);
+            if let Some(first) = batch.first() {
+                self.metrics.took(first.record.publish_time(), Clock::wall(), batch.len());
+            }
         }
     }
 
@@ -244,6 +248,11 @@ impl FanoutSubscription {
     /// Brings the gauges up to date.
     pub(super) fn measure(&self) {
         self.metrics.active_consumers(self.connected());
+    }
+
+    /// Messages that nobody got.
+    pub(super) fn lost(&self) -> u64 {
+        self.metrics.unmatched_total() + self.metrics.dropped_total()
     }
 
     pub(super) fn is_connected(&self, consumer: ConsumerId) -> bool {
@@ -263,6 +272,8 @@ impl FanoutSubscription {
             window_max: 0,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
+            why_code: "",
+            failing: Vec::new(),
             why: "the topic is NonReliable: messages go to whoever listens, and none is kept"
                 .to_owned(),
         }

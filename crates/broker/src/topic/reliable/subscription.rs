@@ -8,19 +8,20 @@ use super::super::TopicIdentity;
 use super::super::claim::{Claim, Outcome};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
 use super::bodies::Bodies;
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::subscription::{
-    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
-    Tick,
+    Tick, WallMs,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 
 /// Bytes of one read.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Failing messages that a description tells of.
+const FAILING_LEN_MAX: usize = 20;
 /// How long a consumer may be without a stream before its key filters no longer count. Until then
 /// a KeyShared subscription holds the messages that only this consumer wants; after it they match
 /// nobody and are skipped.
@@ -73,6 +76,8 @@ pub(super) struct ReliableSubscription {
     generation: u64,
     watch: Watch,
     metrics: SubscriptionMetrics,
+    /// The first unfinished message, once its age is known or asked for.
+    oldest: Option<Offset>,
 }
 
 impl ReliableSubscription {
@@ -112,6 +117,7 @@ impl ReliableSubscription {
             generation: 0,
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
+            oldest: None,
         }
     }
 
@@ -165,10 +171,10 @@ impl ReliableSubscription {
         wire: Wire,
     ) -> QueueReader {
         if let Some(replaced) = self.streams.remove(&consumer) {
-            replaced.end(Fault::retry(format!(
+            replaced.end(Ended::Replaced(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
                 self.name
-            )));
+            ))));
         }
         self.generation += 1;
         let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
@@ -221,12 +227,15 @@ impl ReliableSubscription {
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
         let mut offset = claim.first;
+        let mut extended = 0;
         let mut effects = std::mem::take(&mut self.effects);
         let tell = |answer| {
+            extended += u64::from(matches!(answer, Answer::Extended { .. }));
             outcome.add(offset, answer);
             offset = offset.next();
         };
         self.engine.step_all(turn.now, claim.events(), tell, &mut effects);
+        self.metrics.extended(extended);
         self.perform_all(turn, effects);
         outcome
     }
@@ -238,7 +247,7 @@ impl ReliableSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, queue) in self.streams.drain() {
-            queue.end(fault.clone());
+            queue.end(Ended::Stopped(fault.clone()));
         }
     }
 
@@ -372,12 +381,44 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&self, now: Tick) {
-        self.metrics.measure(&self.engine.stats(now));
+    pub(super) fn measure(&mut self, turn: &Turn<'_>) -> Stats {
+        let stats = self.engine.stats(turn.now);
+        self.metrics.measure(&stats);
+        let first = self.engine.progress().cursor();
+        if stats.backlog == 0 {
+            self.oldest = None;
+            self.metrics.oldest(WallMs(0));
+        } else if self.oldest != Some(first) {
+            self.oldest = Some(first);
+            match self.bodies.get(first) {
+                Some(body) => self.metrics.oldest(body.publish_time()),
+                None => self.read_first(turn, first),
+            }
+        }
+        stats
+    }
+
+    /// Asks the log when the first unfinished message was published; nobody may have fetched it.
+    fn read_first(&self, turn: &Turn<'_>, from: Offset) {
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        turn.log.read(from, limit(1), move |result| {
+            let result = Box::new(result);
+            completions.send(Completion::FirstRead { subscription, from, result });
+        });
+    }
+
+    /// Takes in what the log said; an error is told where the message is fetched.
+    pub(super) fn first_read(&mut self, from: Offset, result: Result<ReadBatch, ReadError>) {
+        let first = result.ok().and_then(|batch| batch.records.into_iter().next());
+        let record = first.and_then(|(_, bytes)| Record::parse(bytes).ok());
+        if self.oldest == Some(from) {
+            self.metrics.oldest(record.map_or(WallMs(0), |record| record.publish_time()));
+        }
     }
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
         let stats = self.engine.stats(now);
+        let why = self.engine.why(now);
         SubscriptionDescription {
             name: self.name.clone(),
             kind: self.kind,
@@ -390,7 +431,9 @@ impl ReliableSubscription {
             window_max: self.window_max,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
-            why: self.engine.why(now).to_string(),
+            why: why.to_string(),
+            why_code: why.code(),
+            failing: self.engine.failing(now, FAILING_LEN_MAX),
         }
     }
 
@@ -423,8 +466,9 @@ impl ReliableSubscription {
     }
 
     fn perform_all(&mut self, turn: &mut Turn<'_>, mut effects: Vec<Effect>) {
+        let mut wall = None;
         for effect in effects.drain(..) {
-            self.perform(turn, effect);
+            self.perform(turn, effect, &mut wall);
         }
         self.effects = effects;
         self.push_filled();
@@ -435,16 +479,22 @@ impl ReliableSubscription {
         for consumer in self.filled.drain(..) {
             let queue = self.streams.get_mut(&consumer);
             let (count, bytes) = queue.map_or((0, 0), ConsumerQueue::push_filled);
-            self.metrics.delivered_batch(count, bytes);
+            self.metrics.delivered(count, bytes);
         }
     }
 
-    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+    /// Does what was decided. `wall` is the time of day, once somebody has asked for it.
+    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect, wall: &mut Option<WallMs>) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
             Effect::Deliver { consumer, offset, attempt, ticket } => {
                 self.deliver(consumer, offset, attempt, ticket);
+                if attempt == 1 {
+                    let now = *wall.get_or_insert_with(Clock::wall);
+                    let body = self.bodies.get(offset).expect("it was delivered just now");
+                    self.metrics.took(body.publish_time(), now, 1);
+                }
             }
             Effect::Void { consumer, ticket } => {
                 // It may be one of those put aside.
