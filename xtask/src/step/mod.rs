@@ -6,6 +6,7 @@
 mod clients;
 mod clippy;
 mod fmt;
+mod fuzz;
 mod newcomer;
 mod observability;
 mod test;
@@ -45,5 +46,6 @@ pub const STEPS: &[Step] = &[
         run: observability::run,
     },
     Step { name: "browser", about: "the console works in a browser", run: clients::browser },
+    Step { name: "fuzz", about: "no fuzz target finds anything in seconds", run: fuzz::run },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];
