@@ -22,6 +22,7 @@ mod produce;
 mod schema;
 mod signals;
 mod start;
+mod traces;
 mod wire;
 
 use clap::{CommandFactory, Parser, Subcommand};

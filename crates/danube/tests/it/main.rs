@@ -23,4 +23,5 @@ mod schemas;
 mod sdk;
 mod stop;
 mod tools;
+mod traces;
 mod wire;
