@@ -1,77 +1,24 @@
 """`danube mcp` with the official Python client of the Model Context Protocol, over both transports.
 
 The client checks every result against the output schema of its tool, so each call here is a test
-of that schema too. The binary is named by the environment variable DANUBE_BIN.
+of that schema too.
 """
 
 import asyncio
 import contextlib
-import itertools
 import json
-import os
-import shutil
-import sys
-import tempfile
 import unittest
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-# Nothing a test waits for takes this long unless it hangs.
-PATIENCE_S = 60
+from harness import PATIENCE_S, BrokerTest, binary
 
-_count = itertools.count(1)
-
-
-def _own_loopback_address():
-    """All of 127.0.0.0/8 is loopback on Linux; elsewhere it is not."""
-    if sys.platform != "linux":
-        return "127.0.0.1"
-    process = os.getpid()
-    return f"127.{1 + (process >> 8) % 250}.{process & 0xff}.{1 + next(_count) % 250}"
-
-
-def _binary():
-    binary = os.environ.get("DANUBE_BIN")
-    if not binary:
-        raise AssertionError("DANUBE_BIN is not set: name the broker's binary in it")
-    return binary
-
-
-async def _ready(process, word):
-    line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
-    for field in line.decode().split():
-        if field.startswith(word + "="):
-            return field[len(word) + 1:]
-    raise AssertionError(f"no {word} address in {line!r}")
-
-
-async def _end(process):
-    if process.returncode is None:
-        process.terminate()
-        await asyncio.wait_for(process.wait(), PATIENCE_S)
-
-
-class McpTest(unittest.IsolatedAsyncioTestCase):
-    async def asyncSetUp(self):
-        self.home = tempfile.mkdtemp(prefix="danube-mcp-")
-        self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
-        host = _own_loopback_address()
-        self.broker = await asyncio.create_subprocess_exec(
-            _binary(), "start",
-            "--broker-addr", f"{host}:0", "--admin-addr", f"{host}:0", "--http-addr", f"{host}:0",
-            "--data-dir", os.path.join(self.home, "data"),
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )
-        self.admin = await _ready(self.broker, "admin")
-        self.addAsyncCleanup(_end, self.broker)
-        self.audit_log = os.path.join(self.home, "audit.jsonl")
-
+class McpTest(BrokerTest):
     @contextlib.asynccontextmanager
     async def stdio(self, *flags):
-        arguments = ["mcp", "--endpoint", self.admin, "--audit-log", self.audit_log, *flags]
-        server = StdioServerParameters(command=_binary(), args=arguments)
+        server = StdioServerParameters(command=binary(), args=self.arguments(*flags))
         async with stdio_client(server) as (read, write):
             async with ClientSession(read, write) as session:
                 self.handshake = await session.initialize()
@@ -79,20 +26,11 @@ class McpTest(unittest.IsolatedAsyncioTestCase):
 
     @contextlib.asynccontextmanager
     async def http(self, *flags):
-        host = _own_loopback_address()
-        process = await asyncio.create_subprocess_exec(
-            _binary(), "mcp", "--endpoint", self.admin, "--http", f"{host}:0",
-            "--audit-log", self.audit_log, *flags,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            url = await _ready(process, "http")
+        async with self.serve(*flags) as url:
             async with streamable_http_client(url) as streams:
                 async with ClientSession(streams[0], streams[1]) as session:
                     self.handshake = await session.initialize()
                     yield session
-        finally:
-            await _end(process)
 
     async def call(self, session, name, arguments=None):
         result = await asyncio.wait_for(session.call_tool(name, arguments or {}), PATIENCE_S)

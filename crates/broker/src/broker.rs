@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
-use crate::schema::{self, Registry};
+use crate::schema::{self, NativeSchemas, Registry};
 use crate::stream::Streams;
 use danube_core::change::{
     Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
@@ -34,6 +34,7 @@ use danube_wire::proto::danube_admin::cluster_admin_server::ClusterAdminServer;
 use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServer;
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
 use danube_wire::proto::danube_schema::schema_registry_server::SchemaRegistryServer;
+use danube_wire::proto::stream::schemas_server::SchemasServer;
 use danube_wire::stream::server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -143,6 +144,20 @@ impl Broker {
     /// See [`StartError`]; nothing is left running.
     pub async fn start(
         options: BrokerOptions,
+        progress: impl FnMut(String) + Send,
+    ) -> Result<Broker, StartError> {
+        Broker::start_with_pages(options, |_, _| axum::Router::new(), progress).await
+    }
+
+    /// As [`start`](Broker::start); `pages`, made once it is known where the broker listens, are
+    /// served at the HTTP address beside its own. The token that they get is cancelled when the
+    /// broker begins to stop: answers without an end must end then.
+    ///
+    /// # Errors
+    /// As [`start`](Broker::start).
+    pub async fn start_with_pages(
+        options: BrokerOptions,
+        pages: impl FnOnce(Addresses, CancellationToken) -> axum::Router + Send,
         mut progress: impl FnMut(String) + Send,
     ) -> Result<Broker, StartError> {
         check(&options)?;
@@ -163,11 +178,12 @@ impl Broker {
         context.set_addresses(addresses, broker_url(&context.options, addresses.broker));
         let mut broker =
             Broker { context, servers: JoinSet::new(), stop: CancellationToken::new() };
-        broker.serve(listeners);
+        let stopping = broker.context.stopping.clone();
+        broker.serve(listeners, pages(addresses, stopping));
         Ok(broker)
     }
 
-    fn serve(&mut self, listeners: Listeners) {
+    fn serve(&mut self, listeners: Listeners, pages: axum::Router) {
         self.servers.spawn({
             let follows = schema::follow(Arc::clone(&self.context));
             let stop = self.stop.clone().cancelled_owned();
@@ -194,6 +210,7 @@ impl Broker {
                 StreamServer::new(Streams::new(Arc::clone(&self.context)))
                     .max_decoding_message_size(REQUEST_LEN_MAX),
             )
+            .add_service(SchemasServer::new(NativeSchemas::new(Arc::clone(&self.context))))
             .add_service(registry.clone());
         self.serve_grpc(clients, listeners.broker);
 
@@ -207,7 +224,7 @@ impl Broker {
             .add_service(registry);
         self.serve_grpc(admins, listeners.admin);
 
-        let router = http::router(Arc::clone(&self.context));
+        let router = http::router(Arc::clone(&self.context)).merge(pages);
         let stop = self.stop.clone().cancelled_owned();
         self.servers.spawn(async move {
             let served = axum::serve(listeners.http, router).with_graceful_shutdown(stop).await;

@@ -2,7 +2,7 @@
 //!
 //! Law: nothing in here is locked across an await, and nothing in here belongs to a single topic.
 
-use crate::admin::{Applying, Replays};
+use crate::admin::{Ages, Applying, Replays};
 use crate::broker::Addresses;
 use crate::clock::Clock;
 use crate::metrics::{Figures, Metrics, Process};
@@ -12,7 +12,7 @@ use crate::topics::Topics;
 use crate::traces::Traces;
 use danube_core::catalog::{Catalog, Topic};
 use danube_core::settings::{BrokerDefaults, TopicSettings};
-use danube_core::{Incarnation, TopicName};
+use danube_core::{Incarnation, TopicName, WallMs};
 use danube_meta::Meta;
 use danube_store::Store;
 use std::sync::{Arc, OnceLock};
@@ -40,6 +40,10 @@ pub(crate) struct Context {
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
     pub(crate) applying: Applying,
+    /// How old the messages are that overviews looked at.
+    pub(crate) ages: Ages,
+    /// When this broker started.
+    pub(crate) started_at: WallMs,
     /// What topics inherit of the options.
     pub(crate) defaults: BrokerDefaults,
     pub(crate) schemas: Schemas,
@@ -75,6 +79,8 @@ impl Context {
             topics: Topics::default(),
             replays: Replays::default(),
             applying: Applying::default(),
+            ages: Ages::default(),
+            started_at: Clock::wall(),
             schemas: Schemas::default(),
             publish_memory: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
             stopping: CancellationToken::new(),

@@ -120,6 +120,7 @@ impl Topics {
             intent: None,
             delivery,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: true,
         });
         match context.meta.propose(change, Clock::wall()).await {
@@ -161,6 +162,11 @@ impl Topics {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// The topic of that number, if it is loaded.
+    pub(crate) fn if_loaded(&self, id: TopicId) -> Option<TopicHandle> {
+        self.loaded.read().get(&id).cloned()
     }
 
     /// The topics that are loaded now.

@@ -272,8 +272,8 @@ impl StreamSettings {
         })
     }
 
-    /// The one-line summary of `describe`, for example `task_queue (delivery=reliable, …)`.
-    pub fn summary(&self, topic: &TopicName) -> String {
+    /// The one-line summary of `describe`, with where dead letters go, for example `task_queue (delivery=reliable, …)`.
+    pub fn summary(&self, dead_letters: Option<&TopicName>) -> String {
         let delivery = self.delivery.as_str().to_ascii_lowercase();
         let delivery = if delivery == "nonreliable" { "non_reliable" } else { &delivery };
         let mut line = format!(
@@ -284,7 +284,7 @@ impl StreamSettings {
             self.backoff_ms,
             self.poison_policy.as_str(),
         );
-        if let Some(dead_letter) = self.dead_letter_topic(topic) {
+        if let Some(dead_letter) = dead_letters {
             line.push_str(&format!(", dlq={dead_letter}"));
         }
         line.push(')');
@@ -345,15 +345,17 @@ mod tests {
     fn the_summary_is_the_line_of_the_seed() {
         let jobs = topic("/default/agent-jobs");
         expect!["task_queue (delivery=reliable, wal_sync=fsync_batch, max_retries=5, backoff_ms=1000, poison_policy=dead_letter, dlq=/default/agent-jobs-dlq)"]
-            .assert_eq(&Intent::TaskQueue.expand(&jobs).summary(&jobs));
+            .assert_eq(&Intent::TaskQueue.expand(&jobs).summary(jobs.dead_letter().ok().as_ref()));
         expect!["realtime (delivery=non_reliable, wal_sync=async, max_retries=0, backoff_ms=0, poison_policy=none)"]
-            .assert_eq(&Intent::Realtime.expand(&jobs).summary(&jobs));
+            .assert_eq(&Intent::Realtime.expand(&jobs).summary(None));
         // All partitions share the dead letters of their base.
         let partition = topic("/default/agent-jobs-part-2");
         assert!(
             Intent::TaskQueue
                 .expand(&partition)
-                .summary(&partition)
+                .summary(
+                    Intent::TaskQueue.expand(&partition).dead_letter_topic(&partition).as_ref()
+                )
                 .ends_with("dlq=/default/agent-jobs-dlq)")
         );
     }

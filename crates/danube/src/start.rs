@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
 use crate::traces::Traces;
-use danube_broker::{Broker, CONSENSUS_LOG_TARGET};
+use danube_broker::{Addresses, Broker, CONSENSUS_LOG_TARGET};
+use danube_console::{Console, Options};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -40,7 +41,12 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let data_dir = settings.broker.data_dir.display().to_string();
 
-    let start = Broker::start(settings.broker, |progress| eprintln!("{progress}"));
+    let access = settings.console;
+    let console = move |at: Addresses, stopping| {
+        Console::new(Options { http: at.http, admin: at.admin, access, stopping }).router()
+    };
+    let progress = |progress| eprintln!("{progress}");
+    let start = Broker::start_with_pages(settings.broker, console, progress);
     let broker = tokio::select! {
         started = start => started.map_err(|error| Failure::refused(error.to_string()))?,
         name = signals.next() => {

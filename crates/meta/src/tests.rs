@@ -30,6 +30,7 @@ fn create(name: &str) -> CreateTopic {
         intent: Some(Intent::AuditLog),
         delivery: Delivery::Reliable,
         schema_subject: None,
+        dead_letter_topic: None,
         implicit: false,
     }
 }

@@ -35,6 +35,14 @@ impl TopicArg {
     }
 }
 
+/// The whole name of a topic that stands beside others, where no namespace is given.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), saying what is wrong with it.
+pub fn topic_name(text: &str) -> Result<TopicName, OpError> {
+    TopicArg { topic: text.to_owned(), namespace: default_namespace() }.name()
+}
+
 fn default_namespace() -> String {
     DEFAULT_NAMESPACE.to_owned()
 }

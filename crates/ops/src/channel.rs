@@ -92,7 +92,8 @@ pub fn error(doing: &str, status: &Status) -> OpError {
         return OpError::unreachable(format!("{doing}: the connection broke: {why}"))
             .help("check that the broker runs, then try again");
     }
-    let error = OpError::refused(format!("{doing}: {}", reason(status)));
+    let mut error = OpError::refused(format!("{doing}: {}", reason(status)));
+    error.not_found = status.code() == Code::NotFound;
     match status.code() {
         Code::Unavailable | Code::DeadlineExceeded => error.help("try again in a moment"),
         Code::ResourceExhausted => error.help("the broker is at a limit; try again later"),

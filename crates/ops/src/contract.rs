@@ -54,7 +54,7 @@ impl Op {
     /// object.
     pub fn output_schema(&self) -> Map<String, Value> {
         let mut schema = (self.output)();
-        without_formats(&mut schema);
+        make_portable(&mut schema);
         let mut schema = schema.as_object().cloned().unwrap_or_default();
         if schema.get("type").is_some_and(|kind| kind == "object") {
             return schema;
@@ -78,17 +78,38 @@ impl Op {
     }
 }
 
-/// Takes out the sizes of integers, which JSON Schema has no words for and validators complain of.
-fn without_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.retain(|name, value| {
-                name != "format" || !value.as_str().is_some_and(|format| format.contains("int"))
-            });
-            members.values_mut().for_each(without_formats);
+/// Brings a schema into the form that every model's tool calling takes: one `type` in a place, no
+/// bare `true`, no sizes of integers, which JSON Schema has no words for.
+fn make_portable(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+    let Value::Object(members) = schema else { return };
+    members.retain(|name, value| {
+        name != "format" || !value.as_str().is_some_and(|format| format.contains("int"))
+    });
+    if let Some(Value::Array(types)) = members.get("type") {
+        let branches = types.iter().map(|one| json!({ "type": one })).collect::<Vec<_>>();
+        members.remove("type");
+        members.insert("anyOf".into(), branches.into());
+    }
+    let says_nothing = |name: &String| matches!(name.as_str(), "description" | "title" | "default");
+    if members.keys().all(says_nothing) {
+        let types = ["object", "array", "string", "number", "boolean", "null"];
+        members.insert("anyOf".into(), types.map(|one| json!({ "type": one })).to_vec().into());
+    }
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            ("properties" | "$defs", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(make_portable);
+            }
+            ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(make_portable);
+            }
+            ("items" | "additionalProperties", schema @ Value::Object(_)) => make_portable(schema),
+            ("items", schema) => make_portable(schema),
+            _ => {}
         }
-        Value::Array(members) => members.iter_mut().for_each(without_formats),
-        _ => {}
     }
 }
 

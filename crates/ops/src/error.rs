@@ -23,11 +23,13 @@ pub struct OpError {
     pub message: String,
     /// What to do next.
     pub help: Option<String>,
+    /// Whether the broker said no because it does not have what this was about.
+    pub not_found: bool,
 }
 
 impl OpError {
     fn new(kind: ErrorKind, message: impl Into<String>) -> OpError {
-        OpError { kind, message: message.into(), help: None }
+        OpError { kind, message: message.into(), help: None, not_found: false }
     }
 
     /// [`ErrorKind::Refused`].

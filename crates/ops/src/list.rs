@@ -1,6 +1,7 @@
 //! The list of all operations, and the command line that follows from it.
 
 use crate::operation::{Call, Op};
+use crate::overview::Overview;
 use crate::{brokers, cluster, manifest, metadata, namespaces, schemas, topics};
 use clap::{ArgMatches, Command};
 
@@ -58,6 +59,7 @@ pub static OPS: &[Op] = &[
     Op::of::<cluster::Status>(),
     Op::of::<metadata::Get>(),
     Op::of::<metadata::List>(),
+    Op::of::<Overview>(),
     Op::of::<manifest::Apply>(),
     Op::of::<manifest::Diff>(),
     Op::of::<manifest::Export>(),

@@ -14,7 +14,7 @@ pub fn reference() -> String {
                     Each operation is a verb of `danube ctl` and a tool of `danube mcp`.\n"
             .to_owned();
     for (noun, about) in NOUNS.iter().chain(&[("", "Everything at once")]) {
-        let title = if noun.is_empty() { "Manifests" } else { noun };
+        let title = if noun.is_empty() { "Everything" } else { noun };
         page += &format!("\n## {title}\n\n{about}.\n");
         for op in OPS.iter().filter(|op| op.spec.path.0 == *noun) {
             page += &section(op);

@@ -58,6 +58,7 @@ const NAMED: &[Named] = &[
     (("cluster", "status"), "cluster_status", &[]),
     (("metadata", "get"), "get_metadata", &[]),
     (("metadata", "list"), "list_metadata", &[]),
+    (("", "overview"), "get_overview", &[]),
     (("", "apply"), "apply_manifest", &[]),
     (("", "diff"), "diff_manifest", &[]),
     (("", "export"), "export_manifest", &[]),
@@ -65,7 +66,7 @@ const NAMED: &[Named] = &[
 ];
 
 /// Arguments that make an operation remove things which without them it would not.
-const REMOVING: &[&str] = &["prune", "force"];
+const REMOVING: &[&str] = &["prune", "prune_allow", "replace", "force"];
 
 /// The argument that confirms.
 const CONFIRM: &str = "confirm";
@@ -96,6 +97,20 @@ impl Level {
                  `confirm: true`, except for a dry run; ask the user first."
             }
         }
+    }
+}
+
+impl Op {
+    /// Whether a call with these arguments removes or moves data, so that a caller should have been
+    /// asked first. A dry run does not.
+    pub fn destroys(&self, arguments: &Map<String, Value>) -> bool {
+        let is_set = |argument: &str| arguments.get(argument) == Some(&Value::Bool(true));
+        let replaces = match arguments.get("replace") {
+            None | Some(Value::Null) => false,
+            Some(named) => named.as_array().is_none_or(|names| !names.is_empty()),
+        };
+        let removes = self.spec.effect == Effect::Destructive || is_set("prune") || replaces;
+        removes && !is_set("dry_run")
     }
 }
 
@@ -202,9 +217,8 @@ impl Tool {
                 )));
             }
         }
-        let is_set = |argument: &str| arguments.get(argument) == Some(&Value::Bool(true));
-        let is_removal = self.op.spec.effect == Effect::Destructive || is_set("prune");
-        if is_removal && !is_set(CONFIRM) && !is_set("dry_run") {
+        let is_confirmed = arguments.get(CONFIRM) == Some(&Value::Bool(true));
+        if self.op.destroys(&arguments) && !is_confirmed {
             return Err(OpError::usage(format!(
                 "`{name}` destroys or moves data and was not confirmed"
             ))

@@ -23,6 +23,7 @@ pub struct NewMessage {
     attributes: Vec<(String, String)>,
     key: Option<String>,
     publish_time_ms: Option<u64>,
+    schema: Option<(u64, u32)>,
 }
 
 impl NewMessage {
@@ -98,13 +99,19 @@ impl NewMessage {
         trace_context::inject(&mut self.attributes);
     }
 
+    /// Names the schema, by id and version, that the payload was written by.
+    pub(crate) fn of_schema(mut self, id: u64, version: u32) -> NewMessage {
+        self.schema = Some((id, version));
+        self
+    }
+
     /// As it is encoded.
     pub(crate) fn on_wire(&self) -> stream::Message<'_> {
         stream::Message {
             payload: &self.payload,
             publish_time: WallMs(self.publish_time_ms.unwrap_or_else(now_ms)),
             attributes: &self.attributes,
-            schema: None,
+            schema: self.schema,
             routing_key: self.key.as_deref(),
         }
     }

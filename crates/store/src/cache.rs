@@ -6,14 +6,13 @@
 //! Law: each topic's cached batches are the last ones of its index without a gap, because they
 //! leave in the order in which they came.
 
+use crate::batch::RecordBatch;
 use crate::topic::{CachedBatch, Topic};
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a batch, and what a record, costs beside its bytes.
-const BATCH_OVERHEAD: usize = 96;
-const RECORD_OVERHEAD: usize = 64;
+/// What a batch costs beside its bytes: its share of the tables here, and what points to it.
+const BATCH_OVERHEAD: usize = 224;
 
 /// Order and sum of cached batches.
 #[derive(Debug)]
@@ -34,10 +33,9 @@ impl TailCache {
         self.bytes
     }
 
-    /// What keeping `records` would cost.
-    pub(crate) fn cost(records: &[Bytes]) -> usize {
-        let bytes: usize = records.iter().map(Bytes::len).sum();
-        bytes + records.len() * RECORD_OVERHEAD + BATCH_OVERHEAD
+    /// What keeping `batch` would cost.
+    pub(crate) fn cost(batch: &RecordBatch) -> usize {
+        batch.byte_len() + batch.places_len() + BATCH_OVERHEAD
     }
 
     /// Notes that `topic` has a new cached batch of `cost`; others go until all fit again.

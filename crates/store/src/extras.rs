@@ -9,7 +9,6 @@
 
 use crate::input::Input;
 use crate::step;
-use bytes::{Buf, Bytes};
 use danube_core::sequence::Origin;
 use danube_core::subscription::progress::ProgressRecord;
 use danube_core::{ProducerId, TopicId};
@@ -96,11 +95,9 @@ pub(crate) fn split(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)
 }
 
-/// As [`split`], but only the messages, sharing the payload's memory.
-pub(crate) fn skip(mut payload: Bytes) -> Option<Bytes> {
-    let (extras, _) = split(&payload)?;
-    payload.advance(LEN_BYTES + extras.len());
-    Some(payload)
+/// How many bytes of a payload extras take, with their length.
+pub(crate) fn front_len(payload: &[u8]) -> Option<usize> {
+    split(payload).map(|(extras, _)| LEN_BYTES + extras.len())
 }
 
 #[cfg(test)]
@@ -141,7 +138,7 @@ mod tests {
             let (bytes, messages) = split(&payload).expect("is whole");
             prop_assert_eq!(Extras::decode(bytes), Some(extras));
             prop_assert_eq!(messages, b"messages");
-            prop_assert_eq!(skip(Bytes::from(payload)).expect("is whole"), &b"messages"[..]);
+            prop_assert_eq!(front_len(&payload), Some(payload.len() - messages.len()));
         }
 
         #[test]

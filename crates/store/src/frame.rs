@@ -8,8 +8,6 @@
 //! Law: a header that this module returns is whole: its checksum held, its version and kind are
 //! known, its payload is within the limit.
 
-use bytes::Bytes;
-
 /// Bytes of a frame before its payload.
 pub(crate) const FRAME_HEADER_LEN: usize = 64;
 /// Most payload bytes of one frame: an append with all its records, each with its length.
@@ -168,31 +166,7 @@ fn header_crc(bytes: &[u8; FRAME_HEADER_LEN], file: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&file.to_le_bytes()), &bytes[8..])
 }
 
-/// Payload bytes of a messages frame with `records`.
-pub(crate) fn messages_len(records: &[Bytes]) -> usize {
-    records.iter().map(|record| RECORD_LEN_BYTES + record.len()).sum()
-}
-
-/// The records of a messages frame, sharing the payload's memory; `None` unless there are exactly
-/// `count` of them in exactly these bytes.
-pub(crate) fn split_messages(mut payload: Bytes, count: u32) -> Option<Vec<Bytes>> {
-    // Each record needs its length, so a hostile count cannot reserve more than the bytes allow.
-    if count as usize > payload.len() / RECORD_LEN_BYTES {
-        return None;
-    }
-    let mut records = Vec::with_capacity(count as usize);
-    for _ in 0..count {
-        let len = payload.get(..RECORD_LEN_BYTES)?.try_into().map(u32::from_le_bytes).ok()?;
-        let _ = payload.split_to(RECORD_LEN_BYTES);
-        if len as usize > payload.len() {
-            return None;
-        }
-        records.push(payload.split_to(len as usize));
-    }
-    payload.is_empty().then_some(records)
-}
-
-/// As [`split_messages`], but only whether it would work.
+/// Whether `payload` is exactly `count` records, each behind its length, and not none.
 pub(crate) fn messages_are_whole(mut payload: &[u8], count: u32) -> bool {
     for _ in 0..count {
         let Some((len, rest)) = payload.split_first_chunk::<RECORD_LEN_BYTES>() else {
@@ -207,7 +181,6 @@ pub(crate) fn messages_are_whole(mut payload: &[u8], count: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn header() -> FrameHeader {
         FrameHeader {
@@ -238,19 +211,6 @@ mod tests {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(FrameHeader::decode(&damaged, 5), None, "bit {bit}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn splitting_never_panics_and_agrees_with_checking(
-            payload in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..64),
-            count in prop_oneof![0_u32..5, any::<u32>()],
-        ) {
-            let split = split_messages(Bytes::from(payload.clone()), count);
-            if count > 0 {
-                prop_assert_eq!(split.is_some(), messages_are_whole(&payload, count));
-            }
         }
     }
 }

@@ -5,11 +5,12 @@
 //!
 //! Law: each function accepts every input.
 
+use crate::batch::RecordBatch;
 use crate::checkpoint;
 use crate::disk::{Disk, DiskFile};
 use crate::doctor;
 use crate::extras::{self, Extras};
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, messages_are_whole, split_messages};
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, messages_are_whole};
 use crate::header::{FILE_HEADER_LEN, FileHeader};
 use crate::segment::{
     BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, OpenSegment, SegmentId,
@@ -45,8 +46,8 @@ pub fn frame(bytes: &[u8]) {
     }
     let count = u32::from(rest.first().copied().unwrap_or(0));
     let whole = messages_are_whole(rest, count);
-    let split = split_messages(Bytes::copy_from_slice(rest), count);
-    assert!(count == 0 || whole == split.is_some());
+    let parsed = RecordBatch::parse(Bytes::copy_from_slice(rest), 0, count, 0);
+    assert_eq!(whole, parsed.is_some());
     if let Some((extras, _)) = extras::split(rest)
         && let Some(found) = Extras::decode(extras)
     {

@@ -244,6 +244,15 @@ impl Journal {
         self.active.as_ref().map_or(0, |active| active.room(&self.shared, claim))
     }
 
+    /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
+    pub(crate) fn easy_bytes(&self) -> u64 {
+        let calm = self.former.is_none() && !self.unsafe_kept;
+        self.active.as_ref().filter(|_| calm).map_or(0, |active| {
+            let max = self.shared.options.file_bytes_max;
+            active.room(&self.shared, Claim::Large).min(max.saturating_sub(active.end_of(0)))
+        })
+    }
+
     /// Writes `group` to the active file. On an error nothing of it counts.
     pub(crate) fn write(&mut self, group: &Group, lsn: u64) -> Result<(), AppendError> {
         let active = self.active.as_mut().expect("made ready for this group");

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how the records of an append are laid out | `batch` |
-//! | how a group is laid out and written | `group`, `writer`, `journal` |
+//! | how a group is laid out and written | `gather`, `group`, `writer`, `journal` |
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
@@ -32,6 +32,7 @@ mod flush_times;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gather;
 mod group;
 mod header;
 mod input;

@@ -29,6 +29,11 @@ pub struct StoreOptions {
     /// for all of itself, so below [`FRAME_PAYLOAD_MAX`](crate::FRAME_PAYLOAD_MAX) this is also
     /// the largest append.
     pub queue_bytes_max: usize,
+    /// Appends and progress of up to so many bytes that wait for no sync are written by the thread
+    /// that brings them, when nobody else is writing and there is room for them at hand; it may then
+    /// wait for the operating system, as the writer would. `done` is called before the call
+    /// returns. 0: never.
+    pub inline_bytes_max: usize,
     /// Most bytes of recent batches kept in memory, of all topics together. 0 keeps none.
     pub cache_bytes_max: usize,
     /// Most reads waiting for the reader thread; further ones are refused as busy.
@@ -62,6 +67,7 @@ impl StoreOptions {
             flush_max_batch_bytes: 4 << 20,
             queue_count_max: 64 << 10,
             queue_bytes_max: 64 << 20,
+            inline_bytes_max: 0,
             cache_bytes_max: 32 << 20,
             read_queue_max: 4096,
             sync_interval_ms: 1000,

@@ -1,6 +1,10 @@
 //! A bounded queue between many threads and the one that works it off.
 //!
-//! Law: pushing never waits and never grows the queue beyond its bounds; it is refused instead.
+//! Whoever pushes can borrow the work instead, where nothing waits and nobody works: that saves waking
+//! the other thread for a little that is as quickly done.
+//!
+//! Law: pushing never waits and never grows the queue beyond its bounds; it is refused instead. The
+//! work is done by one at a time, in the order in which it came.
 
 use crate::error::AppendError;
 use parking_lot::{Condvar, Mutex};
@@ -40,14 +44,17 @@ struct State<T> {
     items: VecDeque<(T, usize)>,
     bytes: usize,
     closed: bool,
-    /// Whoever works it off has nothing to do.
+    /// Whoever works it off waits for something to do.
     idle: bool,
+    /// Somebody has borrowed the work.
+    lent: bool,
 }
 
 impl<T> Queue<T> {
     /// An empty queue of at most `count_max` items with at most `bytes_max` bytes.
     pub(crate) fn new(count_max: usize, bytes_max: usize) -> Queue<T> {
-        let state = State { items: VecDeque::new(), bytes: 0, closed: false, idle: false };
+        let state =
+            State { items: VecDeque::new(), bytes: 0, closed: false, idle: false, lent: false };
         let (ready, settled) = (Condvar::new(), Condvar::new());
         Queue { state: Mutex::new(state), ready, settled, count_max, bytes_max }
     }
@@ -74,10 +81,35 @@ impl<T> Queue<T> {
         }
     }
 
+    /// As [`push`](Self::push); but where nothing waits and nobody works, the caller gets the item
+    /// back, is the one who works, and has to [`give_back`](Self::give_back) the work.
+    pub(crate) fn push_or_borrow(&self, item: T, bytes: usize) -> Result<Option<T>, (Refused, T)> {
+        let mut state = self.state.lock();
+        if state.idle && !state.lent && !state.closed && state.items.is_empty() {
+            state.lent = true;
+            return Ok(Some(item));
+        }
+        drop(state);
+        self.push(item, bytes).map(|()| None)
+    }
+
+    /// Ends what [`push_or_borrow`](Self::push_or_borrow) began.
+    pub(crate) fn give_back(&self) {
+        let mut state = self.state.lock();
+        state.lent = false;
+        if state.items.is_empty() && !state.closed {
+            self.settled.notify_all();
+        } else {
+            self.ready.notify_one();
+        }
+    }
+
     fn add(&self, state: &mut State<T>, item: T, bytes: usize) {
         state.items.push_back((item, bytes));
         state.bytes += bytes;
-        self.ready.notify_one();
+        if !state.lent {
+            self.ready.notify_one();
+        }
     }
 
     /// Waits for items and takes them in order, up to `bytes_max` but at least one; `None` once
@@ -90,11 +122,13 @@ impl<T> Queue<T> {
     /// for `bytes_max`. One alone never waits.
     pub(crate) fn drain_with(&self, bytes_max: usize, patience: Duration) -> Option<Vec<T>> {
         let mut state = self.state.lock();
-        while state.items.is_empty() {
+        while state.items.is_empty() || state.lent {
             state.idle = true;
-            self.settled.notify_all();
-            if state.closed {
-                return None;
+            if !state.lent {
+                self.settled.notify_all();
+                if state.closed {
+                    return None;
+                }
             }
             // What a burst took is given back before the long wait.
             state.items.shrink_to(64);
@@ -133,7 +167,7 @@ impl<T> Queue<T> {
     /// Waits until everything in it is worked off, and whatever came of that is done.
     pub(crate) fn settle(&self) {
         let mut state = self.state.lock();
-        while !(state.idle && state.items.is_empty()) {
+        while !(state.idle && !state.lent && state.items.is_empty()) {
             self.settled.wait(&mut state);
         }
     }
@@ -165,6 +199,35 @@ mod tests {
         assert_eq!(queue.push('f', 0), Err((Refused::Closed, 'f')));
         assert_eq!(queue.drain(9), Some(vec!['c', 'e']));
         assert_eq!(queue.drain(9), None);
+    }
+
+    #[test]
+    fn work_is_borrowed_by_one_at_a_time_and_only_where_nobody_works() {
+        let queue = Queue::new(9, 100);
+        assert_eq!(queue.push_or_borrow('a', 1), Ok(None), "nobody waits for work");
+        let (tell, taken) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(items) = queue.drain(100) {
+                    tell.send(items).expect("somebody listens");
+                }
+            });
+            assert_eq!(taken.recv(), Ok(vec!['a']));
+            queue.settle();
+            assert_eq!(queue.push_or_borrow('b', 1), Ok(Some('b')));
+            assert_eq!(queue.push_or_borrow('c', 1), Ok(None), "somebody has it");
+            assert_eq!(queue.push('d', 1), Ok(()));
+            assert!(taken.try_recv().is_err(), "what came later waits");
+            queue.give_back();
+            let rest: Vec<char> =
+                std::iter::from_fn(|| taken.recv().ok()).flatten().take(2).collect();
+            assert_eq!(rest, ['c', 'd']);
+            queue.settle();
+            assert_eq!(queue.push_or_borrow('e', 1), Ok(Some('e')));
+            queue.close();
+            queue.give_back();
+        });
+        assert_eq!(queue.push_or_borrow('f', 1), Err((Refused::Closed, 'f')));
     }
 
     #[test]

@@ -92,8 +92,8 @@ impl Reader {
                 let mut run = Run::default();
                 for batch in batches {
                     match self.files.batch(topic, batch, batches, &mut run) {
-                        Ok(records) => {
-                            if !answer.take(batch.first, &records, limit) {
+                        Ok(read) => {
+                            if !answer.take(batch.first, &read, limit) {
                                 break;
                             }
                         }
@@ -119,7 +119,7 @@ impl Reader {
         let mut whole = true;
         let read = self.segment(topic, segment).and_then(|open| {
             open.read(from, &mut |block| {
-                whole = answer.take(block.header.first, &block.records, limit);
+                whole = answer.take(block.header.first, &block.batch, limit);
                 whole
             })
         });

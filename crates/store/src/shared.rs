@@ -2,6 +2,7 @@
 //!
 //! Lock order, where two are held: the table of topics, then a topic's state.
 
+use crate::batch::RecordBatch;
 use crate::disk::Disk;
 use crate::error::{AppendError, Damage, ReadError};
 use crate::flush_times::FlushCounters;
@@ -14,8 +15,8 @@ use crate::segment::SegmentId;
 use crate::topic::Topic;
 use crate::topic_log::Appended;
 use crate::wake::Wake;
-use bytes::Bytes;
-use danube_core::sequence::{Opened, Origin};
+use crate::writer::Writer;
+use danube_core::sequence::Opened;
 use danube_core::subscription::progress::ProgressRecord;
 use danube_core::{Epoch, Offset, ProducerId, TopicId, WalSyncMode};
 use parking_lot::{Mutex, RwLock};
@@ -65,24 +66,13 @@ pub(crate) struct Write {
     pub work: Work,
 }
 
-/// What is written in one frame with messages.
-pub(crate) struct Beside {
-    /// Who sent them.
-    pub origin: Option<Origin>,
-    /// Topics whose progress belongs to them, each with the epoch of its handle.
-    pub also: Vec<(Arc<Topic>, Epoch, Vec<ProgressRecord>)>,
-    /// All of it, encoded.
-    pub bytes: Vec<u8>,
-}
+/// Progress of a topic that belongs to the messages of another, with the epoch of its handle.
+pub(crate) type Also = (Arc<Topic>, Epoch, Vec<ProgressRecord>);
 
 /// Content of a [`Write`], and whom to tell.
 pub(crate) enum Work {
     /// Messages.
-    Append {
-        records: Arc<Vec<Bytes>>,
-        beside: Option<Box<Beside>>,
-        done: Option<Done<Appended, AppendError>>,
-    },
+    Append { batch: RecordBatch, also: Vec<Also>, done: Option<Done<Appended, AppendError>> },
     /// Progress, with its encoded form.
     Record { records: Vec<ProgressRecord>, payload: Vec<u8>, done: Option<Done<(), AppendError>> },
 }
@@ -157,6 +147,10 @@ pub(crate) struct Shared {
     pub disk: Arc<dyn Disk>,
     pub topics: RwLock<HashMap<TopicId, Arc<Topic>>>,
     pub commands: Queue<Command>,
+    /// Whoever has the work of the queue has this; gone once the store is closed.
+    pub writer: Mutex<Option<Writer>>,
+    /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
+    pub easy_bytes: AtomicU64,
     pub reads: Queue<Read>,
     /// Journal files, each with its first log sequence number.
     pub files: Mutex<BTreeMap<u64, u64>>,
@@ -203,6 +197,8 @@ impl Shared {
         Shared {
             topics: RwLock::new(topics),
             commands: Queue::new(options.queue_count_max, options.queue_bytes_max),
+            writer: Mutex::new(None),
+            easy_bytes: AtomicU64::new(0),
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),

@@ -13,7 +13,7 @@ use crate::shared::{Command, Shared};
 use crate::tend::Tender;
 use crate::topic::{Topic, TopicState};
 use crate::topic_log::TopicLog;
-use crate::writer::Writer;
+use crate::writer::{self, Writer};
 use danube_core::{Epoch, TopicId};
 use parking_lot::Mutex;
 use std::fmt;
@@ -78,13 +78,15 @@ impl Store {
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
         checkpoint::keep_reserve(&*shared.disk, &dir, 0);
-        let writer = Writer::new(Arc::clone(&shared), next_sequence, tip);
+        *shared.writer.lock() = Some(Writer::new(Arc::clone(&shared), next_sequence, tip));
         let reader = Reader::new(Arc::clone(&shared));
         let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
-        let running = start(&shared, writer, reader, &tender, lock);
+        let running = start(&shared, reader, &tender, lock);
         let running = running.map_err(|error| {
             shared.commands.close();
             shared.reads.close();
+            // It points back to what holds it.
+            shared.writer.lock().take();
             OpenError::io("start threads for", &dir, &error)
         })?;
         Ok(Store { shared, tender, running: Mutex::new(Some(running)) })
@@ -244,12 +246,13 @@ impl Store {
 
 fn start(
     shared: &Arc<Shared>,
-    writer: Writer,
     reader: Reader,
     tender: &Arc<Mutex<Tender>>,
     lock: DirLock,
 ) -> io::Result<Running> {
-    let writer = Builder::new().name("journal-writer".into()).spawn(|| writer.run())?;
+    let common = Arc::clone(shared);
+    let writer =
+        Builder::new().name("journal-writer".into()).spawn(move || writer::run(&common))?;
     let reader = Builder::new().name("journal-reader".into()).spawn(|| reader.run())?;
     let (tender, common) = (Arc::clone(tender), Arc::clone(shared));
     let tend = move || {

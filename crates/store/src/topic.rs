@@ -4,18 +4,17 @@
 //! Law: `next` counts only what was acknowledged as its mode says, so a reader that stays below
 //! it never sees a message that a failed write takes back.
 
+use crate::batch::RecordBatch;
 use crate::error::Damage;
 use crate::header::journal_sequence;
 use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::segment::SegmentRef;
-use bytes::Bytes;
 use danube_core::sequence::Sequences;
 use danube_core::subscription::progress::{Progress, ProgressRecord, Step};
 use danube_core::{Offset, Retention, SubscriptionId, TopicId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Most messages, of all topics together, that are acknowledged and not yet synced: the writer
 /// syncs before there are more. So after a power loss no topic can have promised an offset this
@@ -52,7 +51,7 @@ pub(crate) struct CachedBatch {
     /// First offset.
     pub first: u64,
     /// The messages.
-    pub records: Arc<Vec<Bytes>>,
+    pub batch: RecordBatch,
 }
 
 /// Progress of one subscription, and whether a [`Step::Moved`] fixed where it began.
@@ -197,9 +196,9 @@ impl TopicState {
             return None;
         }
         let at =
-            self.cached.partition_point(|batch| batch.first + batch.records.len() as u64 <= from);
+            self.cached.partition_point(|batch| batch.first + batch.batch.len() as u64 <= from);
         for batch in self.cached.range(at..) {
-            if !answer.take(batch.first, &batch.records, limit) {
+            if !answer.take(batch.first, &batch.batch, limit) {
                 break;
             }
         }

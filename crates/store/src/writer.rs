@@ -1,4 +1,5 @@
-//! The one thread that writes: takes what is waiting, frames it, writes it, answers.
+//! The one who writes: takes what is waiting, frames it, writes it, answers. Which thread that is, is
+//! said in `run`.
 //!
 //! A group is one vectored write and at most one sync. It is laid out in two parts: first what
 //! is acknowledged after the write, then what is acknowledged after the sync. So a failed sync
@@ -10,8 +11,8 @@
 //! failed one consumes no offset and no log sequence number.
 
 use crate::cache::TailCache;
-use crate::error::{AppendError, CloseError};
-use crate::frame::FrameHeader;
+use crate::error::AppendError;
+use crate::frame::{FrameHeader, RECORD_LEN_BYTES};
 use crate::group::Group;
 use crate::journal::Journal;
 use crate::journal::Tip;
@@ -26,12 +27,14 @@ use std::time::Duration;
 
 mod framed;
 mod numbered;
+mod run;
 mod sorted;
 
-use framed::{Framed, also, appended, take_back};
+use framed::{Framed, appended, record_also, take_back};
 use numbered::{in_sequence, open_producer};
 use sorted::{Sorted, records, sort};
 
+pub(crate) use run::{run, write_here};
 pub(crate) use sorted::frame_len;
 
 /// State of the writer thread.
@@ -47,25 +50,6 @@ pub(crate) struct Writer {
     now: u64,
 }
 
-/// Makes the queue refuse, and answers what is in it, however the thread ends.
-struct CloseOnExit(Arc<Shared>);
-
-impl Drop for CloseOnExit {
-    fn drop(&mut self) {
-        self.0.commands.close();
-        while let Some(commands) = self.0.commands.drain(usize::MAX) {
-            for command in commands {
-                match command {
-                    Command::Write(write) => write.work.refuse(AppendError::Closed),
-                    Command::Open(open) => answer(Some(open.done), Err(AppendError::Closed)),
-                    Command::Sync(done) => answer(done, Err(AppendError::Closed)),
-                    Command::Forget(_) | Command::Roll => {}
-                }
-            }
-        }
-    }
-}
-
 impl Writer {
     /// A writer that goes on after recovery.
     pub(crate) fn new(shared: Arc<Shared>, next_sequence: u64, tip: Tip) -> Writer {
@@ -73,17 +57,6 @@ impl Writer {
         let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
         Writer { shared, journal, cache, group, tip, promised: 0, now: 0 }
-    }
-
-    /// Works until the queue is closed and empty.
-    pub(crate) fn run(mut self) -> Result<(), CloseError> {
-        let _guard = CloseOnExit(Arc::clone(&self.shared));
-        let bytes_max = self.shared.options.flush_max_batch_bytes;
-        let patience = Duration::from_millis(self.shared.options.flush_interval_ms);
-        while let Some(commands) = self.shared.commands.drain_with(bytes_max, patience) {
-            self.work_off(commands);
-        }
-        self.journal.close(self.tip)
     }
 
     fn work_off(&mut self, commands: Vec<Command>) {
@@ -112,6 +85,15 @@ impl Writer {
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;
         self.group.clear(due);
+        self.shared.easy_bytes.store(self.easy_bytes(), Relaxed);
+    }
+
+    /// Bytes that can be written with nothing but that.
+    fn easy_bytes(&self) -> u64 {
+        // As many messages as that many bytes can be.
+        let most = self.shared.options.inline_bytes_max as u64;
+        let countable = self.promised + most / RECORD_LEN_BYTES as u64 <= PROMISED_MAX;
+        if countable { self.journal.easy_bytes().min(most) } else { 0 }
     }
 
     /// Makes everything written so far durable but the last `unkept` bytes, if that fails.
@@ -177,8 +159,6 @@ impl Writer {
         if early.is_empty() && late.is_empty() && forgotten.is_empty() {
             return;
         }
-        let copied = early.iter().chain(&late).map(|write| frame_len(&write.work)).sum();
-        self.group.expect(copied);
         let begun = self.tip;
         let gone: Vec<_> =
             forgotten.iter().map(|topic| self.frame_forgotten(topic, file)).collect();
@@ -234,18 +214,18 @@ impl Writer {
         }
         state.recorded = true;
         match work {
-            Work::Append { records, beside, done } => {
+            Work::Append { batch: laid, also, done } => {
                 state.next = batch.end();
                 (state.time, state.synced_mode) = (batch.time, header.synced_mode);
                 state.tail_lost = false;
                 state.index.push_back(batch);
-                let cost = TailCache::cost(&records);
-                state.cached.push_back(CachedBatch { first: batch.first, records });
-                if let Some(origin) = beside.as_ref().and_then(|beside| beside.origin) {
-                    state.sequences.stored(&origin, batch.count, Offset(batch.first));
+                if let Some(origin) = laid.origin() {
+                    state.sequences.stored(origin, batch.count, Offset(batch.first));
                 }
+                let cost = TailCache::cost(&laid);
+                state.cached.push_back(CachedBatch { first: batch.first, batch: laid });
                 drop(state);
-                beside.into_iter().for_each(|beside| also(*beside));
+                record_also(also);
                 self.cache.note(&topic, cost);
                 let bytes = self.cache.bytes() as u64;
                 self.shared.counters.cache_bytes.store(bytes, Relaxed);
@@ -261,11 +241,7 @@ impl Writer {
 
     fn keep(&mut self, header: FrameHeader, work: &mut Work, batch: Batch) {
         let (content, batch) = match work {
-            Work::Append { records, beside, .. } => {
-                let extras = beside.as_mut().map(|beside| std::mem::take(&mut beside.bytes));
-                let extras = extras.unwrap_or_default();
-                (Content::Records(extras, Arc::clone(records)), Some(batch))
-            }
+            Work::Append { batch: laid, .. } => (Content::Messages(laid.clone()), Some(batch)),
             Work::Record { payload, .. } => (Content::Payload(std::mem::take(payload)), None),
         };
         self.journal.keep(Kept { header, content, batch });

@@ -5,7 +5,9 @@
 //!                    │          ├─────▶ store ┼──▶ core
 //!                    │          ├─────▶ meta ─┤
 //!                    │          └───▶ schema ─┘
+//!                    ├─▶ console ──▶ ops
 //!                    └─▶ ops, sdk ──▶ wire, core          sim ──▶ core; xtask (alone)
+//!                             └─────▶ schema
 //! ```
 
 use super::{Finding, House};
@@ -54,7 +56,12 @@ const TABLE: &[Row] = &[
         others: None,
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
-    Row { name: "danube-sdk", ours: &["danube-core", "danube-wire"], others: None },
+    Row { name: "danube-console", ours: &["danube-ops"], others: None },
+    Row {
+        name: "danube-sdk",
+        ours: &["danube-core", "danube-schema", "danube-wire"],
+        others: None,
+    },
     Row {
         name: "danube",
         ours: &[
@@ -65,6 +72,7 @@ const TABLE: &[Row] = &[
             "danube-meta",
             "danube-broker",
             "danube-ops",
+            "danube-console",
             "danube-sdk",
         ],
         others: None,

@@ -44,5 +44,6 @@ pub const STEPS: &[Step] = &[
         about: "a real Prometheus, the alerts and the dashboard work",
         run: observability::run,
     },
+    Step { name: "browser", about: "the console works in a browser", run: clients::browser },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];

@@ -17,7 +17,7 @@ use danube_core::change::{APPLY_STEPS_MAX, ApplyStep, ApplySteps, Change, Outcom
 use danube_core::manifest::{
     self, Action, Item, Manifest, Mark, Options, Plan, Problem, candidates, revision,
 };
-use danube_core::{Fault, Position};
+use danube_core::{Fault, Position, TopicName};
 use danube_wire::proto::control;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) async fn call(
     caller: Caller,
     request: control::ApplyManifestRequest,
 ) -> Result<control::ApplyManifestResponse, Fault> {
-    let options = Options { prune: request.prune, force: request.force, by: caller.by("") };
+    let options = options(&request, &caller)?;
     let manifest = match parse(&request) {
         Ok(manifest) => manifest,
         Err(problems) => {
@@ -49,6 +49,7 @@ pub(super) async fn call(
             });
         }
     };
+    options.check(&manifest)?;
     let _turn = match request.dry_run {
         true => None,
         false => Some(context.applying.0.try_acquire().map_err(|_| {
@@ -83,6 +84,21 @@ enum End {
     Failed(String),
     /// An earlier step was not done.
     Skipped,
+}
+
+fn options(request: &control::ApplyManifestRequest, caller: &Caller) -> Result<Options, Fault> {
+    Ok(Options {
+        prune: request.prune,
+        prune_kinds: request.prune_kinds.iter().cloned().collect(),
+        replace: request
+            .replace
+            .iter()
+            .map(|name| TopicName::parse(name))
+            .collect::<Result<_, Fault>>()?,
+        update_subscriptions: request.update_subscriptions,
+        force: request.force,
+        by: caller.by(""),
+    })
 }
 
 fn parse(request: &control::ApplyManifestRequest) -> Result<Manifest, Vec<Problem>> {
@@ -248,7 +264,9 @@ async fn propose(
     let mut steps = Vec::with_capacity(batch.len());
     for (_, step, start) in batch {
         let mut step = (*step).clone();
-        if let Err(fault) = fill_starts(context, &mut step, *start).await {
+        // A topic that is made anew has nothing yet, whatever its predecessor has.
+        let is_of_replaced = plan.replaces(&step.object);
+        if !is_of_replaced && let Err(fault) = fill_starts(context, &mut step, *start).await {
             return vec![End::Failed(fault.message); batch.len()];
         }
         steps.push(step);

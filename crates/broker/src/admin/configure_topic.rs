@@ -23,6 +23,11 @@ pub(super) async fn call(
         wal_sync_mode: request.wal_sync_mode.as_deref().map(WalSyncMode::parse).transpose()?,
         retention_time_ms: request.retention_time_ms,
         retention_bytes: request.retention_bytes,
+        dead_letter_topic: request
+            .dead_letter_topic
+            .as_deref()
+            .map(TopicName::parse)
+            .transpose()?,
         limits: request.limits.into_iter().map(named).collect::<Result<Limits, Fault>>()?,
         labels: request.labels.into_iter().collect(),
     };

@@ -19,6 +19,7 @@ pub(super) async fn plain(
         intent: None,
         delivery: convert::delivery(request.dispatch_strategy)?,
         schema_subject: request.schema_subject,
+        dead_letter_topic: None,
         implicit: false,
     };
     create(context, &caller, change).await?;
@@ -36,6 +37,7 @@ pub(super) async fn partitioned(
         intent: None,
         delivery: convert::delivery(request.dispatch_strategy)?,
         schema_subject: request.schema_subject,
+        dead_letter_topic: None,
         implicit: false,
     };
     create(context, &caller, change).await?;
@@ -66,6 +68,7 @@ pub(super) async fn with_intent(
         intent,
         delivery: own.or(asked).unwrap_or(Delivery::NonReliable),
         schema_subject: request.schema_subject,
+        dead_letter_topic: None,
         implicit: false,
     };
     let topics = create(context, &caller, change).await?;

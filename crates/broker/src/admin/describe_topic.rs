@@ -1,8 +1,10 @@
 //! Everything there is to say about a topic: settings from the catalog, figures from its actors.
 
+use crate::clock::Clock;
 use crate::context::{BROKER_ID, Context};
 use crate::schema;
 use crate::topic::{SubscriptionDescription, TopicDescription};
+use danube_core::subscription::Failing;
 use danube_core::{Fault, SubscriptionType, TopicName, catalog};
 use danube_wire::convert;
 use danube_wire::proto::{control, danube_admin as proto};
@@ -53,7 +55,7 @@ pub(super) async fn whole(
         name: name.to_string(),
         broker_id: BROKER_ID.to_string(),
         delivery: first.delivery.as_str().to_owned(),
-        intent: first.settings.as_ref().map(|settings| intent(&name, settings)),
+        intent: first.settings.as_ref().map(|settings| intent(&name, first, settings)),
         wal_sync_mode: first.wal_sync_mode().as_str().to_owned(),
         schema_subject: first.schema_subject.clone(),
         partitions: Vec::new(),
@@ -90,17 +92,22 @@ fn deleted(name: &TopicName) -> Fault {
     Fault::not_found(format!("topic `{name}` was deleted"))
 }
 
-fn intent(name: &TopicName, settings: &danube_core::StreamSettings) -> control::IntentSettings {
+fn intent(
+    name: &TopicName,
+    topic: &catalog::Topic,
+    settings: &danube_core::StreamSettings,
+) -> control::IntentSettings {
+    let dead_letters = topic.dead_letter_topic(name);
     control::IntentSettings {
         intent: settings.intent.as_str().to_owned(),
-        summary: settings.summary(name),
+        summary: settings.summary(dead_letters.as_ref()),
         delivery: settings.delivery.as_str().to_owned(),
         wal_sync_mode: settings.wal_sync_mode.as_str().to_owned(),
         max_retries: settings.max_retries,
         backoff_ms: settings.backoff_ms,
         poison_policy: settings.poison_policy.as_str().to_owned(),
         dlq_suffix: settings.dlq_suffix.clone(),
-        dead_letter_topic: settings.dead_letter_topic(name).map(|topic| topic.to_string()),
+        dead_letter_topic: dead_letters.map(|topic| topic.to_string()),
         persistence: match settings.persistence {
             danube_core::intent::Persistence::None => "none",
             danube_core::intent::Persistence::Wal => "wal",
@@ -141,9 +148,24 @@ fn subscription(
             .collect(),
         failure_policy: topic.failure_policy(&known.name).map(convert::to_control_failure_policy),
         why: known.why,
+        why_code: known.why_code.to_owned(),
+        failing: known.failing.into_iter().map(failing).collect(),
         unmatched: known.unmatched,
         dropped: known.dropped,
         max_unacked_messages: known.window_max,
         name: known.name.to_string(),
+    }
+}
+
+fn failing(known: Failing) -> control::FailingMessage {
+    let now = Clock::wall().0;
+    control::FailingMessage {
+        offset: known.offset.0,
+        key: known.key.map(|key| key.to_string()),
+        attempts: known.attempts,
+        reason: known.reason,
+        blocked: known.blocked,
+        blocked_since: known.for_ms.map(|for_ms| now.saturating_sub(for_ms)),
+        due_at: known.in_ms.map(|in_ms| now.saturating_add(in_ms)),
     }
 }

@@ -18,6 +18,7 @@ mod list_topics;
 mod manifests;
 mod namespace_policies;
 mod namespaces;
+mod overview;
 mod peek_messages;
 mod replay_dead_letters;
 mod seek_subscription;
@@ -25,6 +26,7 @@ mod subscriptions;
 mod unload_topic;
 
 pub(crate) use apply::Applying;
+pub(crate) use overview::Ages;
 pub(crate) use replay_dead_letters::Replays;
 
 use crate::context::Context;
@@ -120,6 +122,7 @@ impl Control for Admin {
     attributed!("Control", create_subscription, subscriptions::create, control::CreateSubscriptionRequest => control::CreateSubscriptionResponse);
     attributed!("Control", apply_manifest, apply::call, control::ApplyManifestRequest => control::ApplyManifestResponse);
     unary!("Control", export_manifest, manifests::export, control::ExportManifestRequest => control::ExportManifestResponse);
+    unary!("Control", overview, overview::call, control::OverviewRequest => control::OverviewResponse);
     unary!("Control", list_drift, manifests::drift, control::ListDriftRequest => control::ListDriftResponse);
     unary!("Control", list_schema_history, schema::control::history, control::ListSchemaHistoryRequest => control::ListSchemaHistoryResponse);
 }

@@ -13,14 +13,17 @@
 
 use crate::context::Context;
 use crate::scan;
+use crate::schema::Tagged;
+use bytes::Bytes;
 use danube_core::ids::{FNV_OFFSET_BASIS, fnv1a_64};
 use danube_core::name::ProducerName;
+use danube_core::settings::Limit;
 use danube_core::subscription::{Progress, ProgressRecord, Step};
 use danube_core::{
     Delivery, Fault, Offset, ProducerId, SubscriptionId, SubscriptionName, TopicId, TopicName,
     WalSyncMode,
 };
-use danube_store::{ReadLimit, TopicLog};
+use danube_store::{Bounds, ReadLimit, TopicLog};
 use danube_wire::proto::control;
 use danube_wire::record::{self, Record, header};
 use parking_lot::Mutex;
@@ -98,6 +101,14 @@ struct Plan {
     dry_run: bool,
     again: bool,
     close: bool,
+    /// One letter alone, and what its payload becomes.
+    only: Option<Only>,
+}
+
+/// One letter that somebody chose.
+struct Only {
+    offset: Offset,
+    payload: Option<Bytes>,
 }
 
 impl Plan {
@@ -122,8 +133,15 @@ impl Plan {
                  topic"
             )));
         }
+        if request.payload.is_some() && request.offset.is_none() {
+            return Err(Fault::invalid(
+                "a payload is for one dead letter; say which, by its offset",
+            ));
+        }
+        let payload = request.payload.map(Bytes::from);
         let subscription = request.subscription.as_deref();
         Ok(Plan {
+            only: request.offset.map(|offset| Only { offset: Offset(offset), payload }),
             id: topic.id,
             sync: topic.wal_sync_mode(),
             log: scan::log_of(context, &letters, topic)?,
@@ -149,8 +167,13 @@ impl Plan {
             self.record(vec![(REPLAY_END, Step::Moved { cursor: Offset(0) })]).await?;
             return Ok(control::ReplayDeadLettersResponse::default());
         }
-        let (done, end) = self.begin().await?;
-        let mut batch = self.gather(&context, &done, end).await?;
+        let mut batch = match &self.only {
+            Some(only) => self.take_only(&context, only.offset).await?,
+            None => {
+                let (done, end) = self.begin().await?;
+                self.gather(&context, &done, end).await?
+            }
+        };
         if !self.dry_run {
             self.publish(&context, &mut batch.letters).await;
             self.note(&context, &batch).await?;
@@ -181,6 +204,22 @@ impl Plan {
         }
         let done = if self.again { Progress::default() } else { known(REPLAY) };
         Ok((done, End { at: next, resumed: false }))
+    }
+
+    /// The one letter that was chosen.
+    async fn take_only(&self, context: &Arc<Context>, offset: Offset) -> Result<Batch, Fault> {
+        let one = ReadLimit { records_max: 1, bytes_max: READ.bytes_max };
+        let read = scan::read(&self.log, offset, one).await?;
+        let found = read.records.into_iter().find(|(at, _)| *at == offset);
+        let letter = found.and_then(|(at, stored)| Letter::read(self, context, at, stored));
+        let letter = letter.ok_or_else(|| {
+            let Bounds { start, next } = self.log.bounds();
+            Fault::not_found(format!(
+                "topic `{}` has no such dead letter at offset {offset}; it has {start} up to {next}",
+                self.letters
+            ))
+        })?;
+        Ok(Batch { letters: vec![letter], ..Batch::default() })
     }
 
     /// Reads on until the batch is full or the end is reached.
@@ -294,7 +333,8 @@ impl Plan {
         let offsets = published.map(|letter| Offset(letter.told.offset));
         let mut steps: Vec<(SubscriptionId, Step)> =
             offsets.map(|first| (REPLAY, Step::Finished { first, end: first.next() })).collect();
-        if batch.answer.next >= batch.answer.end {
+        // One letter alone ends no replay that was cut short.
+        if self.only.is_none() && batch.answer.next >= batch.answer.end {
             steps.push((REPLAY_END, Step::Moved { cursor: Offset(0) }));
         }
         self.record(steps).await?;
@@ -349,12 +389,7 @@ struct Letter {
 
 impl Letter {
     /// `None` when it is not wanted.
-    fn read(
-        plan: &Plan,
-        context: &Arc<Context>,
-        offset: Offset,
-        stored: bytes::Bytes,
-    ) -> Option<Letter> {
+    fn read(plan: &Plan, context: &Arc<Context>, offset: Offset, stored: Bytes) -> Option<Letter> {
         let mut told =
             control::ReplayedLetter { offset: offset.0, ..control::ReplayedLetter::default() };
         let record = match Record::parse(stored) {
@@ -368,7 +403,11 @@ impl Letter {
             return None;
         }
         let owned = |key| record.attribute(key).map(str::to_owned);
-        let replayed = Replayed::of(&record, &plan.letters, offset);
+        let mut replayed = Replayed::of(&record, &plan.letters, offset);
+        if let Some(payload) = plan.only.as_ref().and_then(|only| only.payload.clone()) {
+            replayed.message.payload = payload;
+            replayed.is_fixed = true;
+        }
         told.key = record.routing_key().map(str::to_owned);
         told.subscription = owned(header::ORIGINAL_SUBSCRIPTION);
         told.reason = owned(header::FAILURE_REASON);
@@ -389,6 +428,25 @@ impl Letter {
         // One that cannot be published has said why.
         let Some((to, replayed)) = &self.publish else { return Ok(()) };
         let handle = context.topics.get(context, to)?;
+        if replayed.is_fixed {
+            // Somebody has just written it, so it is held against the topic like any publish.
+            let message = &replayed.message;
+            handle.gate().check(
+                context,
+                Tagged {
+                    schema_id: message.schema_id,
+                    schema_version: message.schema_version,
+                    payload: &message.payload,
+                },
+            )?;
+            let len_max = handle.limit(Limit::MaxMessageSize);
+            if len_max > 0 && message.payload.len() > len_max as usize {
+                return Err(Fault::invalid(format!(
+                    "its new payload has {} bytes; topic `{to}` takes at most {len_max}",
+                    message.payload.len()
+                )));
+            }
+        }
         let producer = ProducerId::derive(handle.identity().id, PRODUCER);
         let record = record::encode_trusted(producer, &replayed.message);
         let name = ProducerName::parse(PRODUCER).expect("a well-formed name");
@@ -400,6 +458,8 @@ impl Letter {
 struct Replayed {
     message: danube_wire::proto::danube::StreamMessage,
     count: u32,
+    /// Whether its payload is not what its producer gave it.
+    is_fixed: bool,
 }
 
 impl Replayed {
@@ -415,7 +475,7 @@ impl Replayed {
         let count = before.unwrap_or(0_u32).saturating_add(1);
         attributes.insert(header::REPLAY_COUNT.to_owned(), count.to_string());
         attributes.insert(header::REPLAYED_FROM.to_owned(), letters.to_string());
-        Replayed { message, count }
+        Replayed { message, count, is_fixed: false }
     }
 }
 

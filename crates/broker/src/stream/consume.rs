@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::rpc::attach;
 use crate::scan;
 use crate::topic::{
-    Claim, OpenedStream, Outcome, QueueReader, Subscribe, Terms, TopicHandle, Verdict, Wire,
+    Claim, Ended, OpenedStream, Outcome, QueueReader, Subscribe, Terms, TopicHandle, Verdict, Wire,
 };
 use danube_core::name::ConsumerName;
 use danube_core::subscription::AttemptId;
@@ -186,9 +186,12 @@ impl LinkState {
             Poll::Ready(Some(Ok(Terms { epoch, lease_ms }))) => {
                 (self.ready.epoch, self.ready.lease_ms) = (epoch, lease_ms);
             }
-            // The topic stops, or another stream took the consumer's place.
-            Poll::Ready(Some(Err(fault))) => {
-                self.tell_end(Refused::new(proto::Refusal::Moved, fault.message));
+            Poll::Ready(Some(Err(ended))) => {
+                let why = match &ended {
+                    Ended::Replaced(_) => proto::Refusal::Fenced,
+                    Ended::Stopped(_) => proto::Refusal::Moved,
+                };
+                self.tell_end(Refused::new(why, ended.into_fault().message));
             }
             Poll::Ready(None) => self.is_ended = true,
             Poll::Pending => {}

@@ -198,7 +198,7 @@ impl Reader {
                 Ok(checked) => {
                     if !goes_on {
                         let left = (count as usize, bytes.len() - range.start);
-                        runs.push(Run::new(sequence, left, &producer.wrapping));
+                        runs.push(Run::new(producer, sequence, left));
                     }
                     let wrapping = &producer.wrapping;
                     let run = runs.last_mut().expect("pushed when there was none");
@@ -226,7 +226,7 @@ impl Reader {
     async fn send(&mut self, number: u32, run: Run) {
         let Some(producer) = self.producers.get(&number) else { return };
         let Run { first_sequence, records, traced } = run;
-        let batch = records.build();
+        let Some(batch) = records.build() else { return };
         let arrived = self.context.clock.elapsed();
         let memory = Arc::clone(&self.context.publish_memory);
         let bytes = u32::try_from(batch.byte_len()).unwrap_or(u32::MAX);
@@ -240,11 +240,9 @@ impl Reader {
             topic: producer.topic.clone(),
             messages: traced,
         });
-        let origin =
-            Origin { after: producer.after(first_sequence), first_sequence, ..producer.origin };
         let publish = PublishBatch {
+            producer: producer.origin.producer,
             producer_name: producer.name.clone(),
-            origin,
             batch,
             arrived,
             permit,
@@ -302,13 +300,15 @@ fn parent(bytes: &Bytes, checked: &Checked) -> Option<Parent> {
 }
 
 impl Run {
-    /// For at most `left` messages and bytes of a batch.
-    fn new(first_sequence: u64, left: (usize, usize), wrapping: &Wrapping) -> Run {
+    /// Of `producer`, from a sequence number on, for at most `left` messages and bytes of a batch.
+    fn new(producer: &Producer, first_sequence: u64, left: (usize, usize)) -> Run {
         let (count, bytes) = left;
-        let bytes = bytes + count * wrapping.record_len_max(0);
+        let bytes = bytes + count * producer.wrapping.record_len_max(0);
+        let after = producer.after(first_sequence);
+        let origin = Origin { after, first_sequence, ..producer.origin };
         Run {
             first_sequence,
-            records: RecordBatchBuilder::with_capacity(count, bytes),
+            records: RecordBatchBuilder::numbered(origin, count, bytes),
             traced: Vec::new(),
         }
     }

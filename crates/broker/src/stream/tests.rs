@@ -45,6 +45,7 @@ impl House {
             intent,
             delivery,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: false,
         });
         self.context.meta.propose(change, crate::clock::Clock::wall()).await.expect("created");
@@ -350,6 +351,29 @@ async fn a_seek_makes_older_deliveries_void() {
     house.broker.stop().await.expect("stops");
 }
 
+/// Why the broker ends a stream, once it has.
+async fn end_of(consumer: &mut Consumer) -> Refusal {
+    let ended = loop {
+        let response = consumer.response().await.expect("told before the end");
+        if let Some(ended) = response.ended {
+            break ended;
+        }
+    };
+    assert_eq!(consumer.response().await, None);
+    ended.why()
+}
+
+#[tokio::test]
+async fn a_consumer_whose_name_somebody_else_took_is_told_not_to_come_back() {
+    let house = House::open().await;
+    house.publisher().await.open(TOPIC).await;
+    let mut first = house.consumer(subscribe("c", 10)).await;
+    let _second = house.consumer(subscribe("c", 10)).await;
+    let why = end_of(&mut first).await;
+    assert_eq!(why, Refusal::Fenced, "two that both came back would never end");
+    house.broker.stop().await.expect("stops");
+}
+
 #[tokio::test]
 async fn an_unloaded_topic_tells_both_sides_to_come_again() {
     let house = House::open().await;
@@ -361,14 +385,7 @@ async fn an_unloaded_topic_tells_both_sides_to_come_again() {
     house.unload().await;
     let moved = publisher.publish_texts(2, &["b"]).await;
     assert_eq!(kinds(&moved), [Refusal::Moved]);
-    let ended = loop {
-        let response = consumer.response().await.expect("told before the end");
-        if let Some(ended) = response.ended {
-            break ended;
-        }
-    };
-    assert_eq!(ended.why(), Refusal::Moved);
-    assert_eq!(consumer.response().await, None);
+    assert_eq!(end_of(&mut consumer).await, Refusal::Moved);
     assert_eq!(publisher.open(TOPIC).await.last_sequence, 1);
     assert_eq!(publisher.publish_texts(2, &["b"]).await.acks, [ack(2, 1, 1)]);
     house.broker.stop().await.expect("stops");

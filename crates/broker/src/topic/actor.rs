@@ -9,22 +9,25 @@
 
 use super::describe::{ConsumerDescription, TopicDescription};
 use super::dispatch::{Dispatch, Refusal};
+use super::entrance::{Entrance, Turned};
 use super::fanout::FanoutTopic;
 use super::message::{
-    BatchFault, Message, OpenedStream, Publish, PublishBatch, StopReason, Stopped, Subscribe,
+    AccessMode, BatchFault, Message, OpenedStream, Publish, PublishBatch, StopReason, Stopped,
+    Subscribe,
 };
-use super::producers::Producers;
 use super::reliable::ReliableTopic;
 use super::stream::{Signals, Wire};
+use super::vitals::{Measured, Vitals};
 use super::{LiveSettings, TopicIdentity};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
 use danube_core::change::{Change, DeleteSubscription};
-use danube_core::name::ConsumerName;
-use danube_core::rate::RateLimit;
+use danube_core::name::{ConsumerName, ProducerName};
 use danube_core::settings::{Limit, Setting};
-use danube_core::{ConsumerId, Delivery, Fault, FaultKind, SubscriptionName, Tick, catalog};
+use danube_core::{
+    ConsumerId, Delivery, Fault, FaultKind, ProducerId, SubscriptionName, Tick, catalog,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
@@ -46,13 +49,14 @@ pub(super) struct TopicActor {
     context: Arc<Context>,
     topic: Arc<TopicIdentity>,
     settings: Arc<LiveSettings>,
-    publish_rate: RateLimit,
+    entrance: Arc<Entrance>,
     dispatch: Box<dyn Dispatch>,
-    producers: Producers,
     consumers: HashMap<ConsumerId, Consumer>,
     metrics: Arc<TopicMetrics>,
     requests: Receiver<Message>,
     signals: Arc<Signals>,
+    vitals: Arc<Vitals>,
+    measured: Measured,
     /// When the gauges are brought up to date; `None` while they are.
     measure_at: Option<Tick>,
     stopped: bool,
@@ -63,8 +67,9 @@ impl TopicActor {
         context: &Arc<Context>,
         topic: &Arc<TopicIdentity>,
         settings: &Arc<LiveSettings>,
+        entrance: &Arc<Entrance>,
+        (metrics, signals, vitals): (Arc<TopicMetrics>, Arc<Signals>, Arc<Vitals>),
         record: &catalog::Topic,
-        metrics: &Arc<TopicMetrics>,
         requests: Receiver<Message>,
     ) -> TopicActor {
         let mut consumers = HashMap::new();
@@ -79,28 +84,31 @@ impl TopicActor {
                 consumers.insert(id, consumer);
             }
         }
-        let signals = Arc::default();
-        let dispatch: Box<dyn Dispatch> = match topic.delivery {
+        let mut dispatch: Box<dyn Dispatch> = match topic.delivery {
             Delivery::Reliable => {
-                Box::new(ReliableTopic::load(context, topic, settings, record, metrics, &signals))
+                Box::new(ReliableTopic::load(context, topic, settings, record, &metrics, &signals))
             }
             Delivery::NonReliable => {
-                Box::new(FanoutTopic::load(context, topic, settings, record, metrics, &signals))
+                Box::new(FanoutTopic::load(context, topic, settings, record, &metrics, &signals))
             }
         };
         metrics.subscriptions(dispatch.subscription_count());
-        let now = settings.load();
+        let (tick, published) = (context.clock.now(), dispatch.range().next.0);
+        let sums = dispatch.measure(tick);
+        let mut measured = Measured::start(published, &sums);
+        measured.write(&vitals, tick, MEASURE_DELAY_MS, published, 0, &sums);
         TopicActor {
             context: Arc::clone(context),
             topic: Arc::clone(topic),
             settings: Arc::clone(settings),
-            publish_rate: RateLimit::new(now.limit(Limit::MaxPublishRate).value),
+            entrance: Arc::clone(entrance),
             dispatch,
-            producers: Producers::new(topic.id, now.limit(Limit::MaxProducersPerTopic).value),
             consumers,
-            metrics: Arc::clone(metrics),
+            metrics,
             requests,
             signals,
+            vitals,
+            measured,
             measure_at: None,
             stopped: false,
         }
@@ -152,8 +160,13 @@ impl TopicActor {
     fn measure(&mut self, now: Tick) {
         match self.measure_at {
             Some(at) if at <= now => {
-                self.dispatch.measure(now);
-                self.metrics.consumers(self.dispatch.connected());
+                let sums = self.dispatch.measure(now);
+                self.metrics.consumers(sums.consumers);
+                let span_ms = MEASURE_DELAY_MS + now.0.saturating_sub(at.0);
+                let (published, producers) =
+                    (self.dispatch.range().next.0, self.entrance.producer_count());
+                let Self { measured, vitals, .. } = self;
+                measured.write(vitals, now, span_ms, published, producers, &sums);
                 self.measure_at = None;
             }
             Some(_) => {}
@@ -164,15 +177,11 @@ impl TopicActor {
     fn on_message(&mut self, now: Tick, message: Message) {
         match message {
             Message::CreateProducer { name, mode, reply } => {
-                let attached = self.producers.attach(now, name, mode);
-                self.metrics.producers(self.producers.len());
-                let _ = reply.send(attached);
+                let _ = reply.send(self.attach_producer(now, name, mode));
             }
             Message::Publish(publish) => self.on_publish(now, *publish),
             Message::OpenProducer { name, mode, reply } => {
-                let attached = self.producers.attach(now, name, mode);
-                self.metrics.producers(self.producers.len());
-                match attached {
+                match self.attach_producer(now, name, mode) {
                     Ok(id) => self.dispatch.open_producer(id, reply),
                     Err(fault) => drop(reply.send(Err(fault))),
                 }
@@ -195,7 +204,7 @@ impl TopicActor {
                 let _ = reply.send(self.known(consumer).map(|_| ()));
             }
             Message::ProducerHealth { producer, reply } => {
-                let lives = self.producers.lives(now, producer);
+                let lives = self.entrance.lives(now, producer);
                 let _ = reply.send(lives.then_some(()).ok_or_else(|| {
                     Fault::not_found(format!(
                         "topic `{}` knows no producer {producer}",
@@ -233,43 +242,39 @@ impl TopicActor {
 
     fn settings_changed(&mut self, now: Tick) {
         let settings = self.settings.load_full();
-        self.publish_rate.set(settings.limit(Limit::MaxPublishRate).value);
-        self.producers.set_limit(settings.limit(Limit::MaxProducersPerTopic).value);
+        self.entrance.settings_changed();
         self.dispatch.set_settings(now, &settings);
     }
 
-    /// Whether `count` more messages may be published now.
-    fn within_rate(&mut self, now: Tick, count: u64) -> Result<(), Fault> {
-        match self.publish_rate.wait_ms(now) {
-            0 => {
-                self.publish_rate.take(count);
-                Ok(())
-            }
-            ms => Err(Fault::exhausted(format!(
-                "topic `{}` is at its max_publish_rate of {} messages per second; retry after {ms} \
-                 ms",
-                self.topic.name,
-                self.settings.load().limit(Limit::MaxPublishRate).value
-            ))),
-        }
+    fn attach_producer(
+        &self,
+        now: Tick,
+        name: ProducerName,
+        mode: AccessMode,
+    ) -> Result<ProducerId, Fault> {
+        let (attached, count) = self.entrance.attach(now, name, mode);
+        self.metrics.producers(count);
+        attached
     }
 
     fn on_publish(&mut self, now: Tick, publish: Publish) {
-        let known = self.producers.publishes(now, publish.producer, &publish.producer_name);
-        match known.and_then(|()| self.within_rate(now, 1)) {
+        match self.entrance.admit(now, publish.producer, &publish.producer_name, 1) {
             Ok(()) => self.dispatch.publish(publish),
-            Err(fault) => {
+            // Only this actor closes it, and takes no publish after that.
+            Err(Turned::Away) => {}
+            Err(Turned::Down(fault)) => {
                 let _ = publish.reply.send(Err(fault));
             }
         }
     }
 
     fn on_publish_batch(&mut self, now: Tick, batch: PublishBatch) {
-        let known = self.producers.publishes(now, batch.origin.producer, &batch.producer_name);
         let count = batch.batch.len() as u64;
-        match known.and_then(|()| self.within_rate(now, count)) {
+        match self.entrance.admit(now, batch.producer, &batch.producer_name, count) {
             Ok(()) => self.dispatch.publish_batch(batch),
-            Err(fault) => (batch.done)(Err(BatchFault::Fault(fault))),
+            // As above; and a batch that is dropped is answered.
+            Err(Turned::Away) => {}
+            Err(Turned::Down(fault)) => (batch.done)(Err(BatchFault::Fault(fault))),
         }
     }
 
@@ -409,15 +414,13 @@ impl TopicActor {
 
     fn stop(&mut self, reason: StopReason) -> Stopped {
         self.stopped = true;
+        let producers = self.entrance.close();
         let name = &self.topic.name;
         self.dispatch.stop(&Fault::retry(match reason {
             StopReason::Deleted => format!("topic `{name}` was deleted"),
             StopReason::Unloaded => format!("topic `{name}` was unloaded; look it up again"),
             StopReason::Shutdown => "the broker is stopping; connect again".to_owned(),
         }));
-        Stopped {
-            consumers: self.consumers.keys().copied().collect(),
-            producers: self.producers.ids(),
-        }
+        Stopped { consumers: self.consumers.keys().copied().collect(), producers }
     }
 }

@@ -1,6 +1,7 @@
 //! What `describe` and the metrics tell of a topic: plain values, made by the actor on request.
 
 use danube_core::name::ConsumerName;
+use danube_core::subscription::Failing;
 use danube_core::{ConsumerId, Offset, SubscriptionName, SubscriptionType};
 
 /// A topic partition as it stands.
@@ -34,6 +35,10 @@ pub(crate) struct SubscriptionDescription {
     pub(crate) dropped: u64,
     /// The first reason why nothing moves, in words.
     pub(crate) why: String,
+    /// The same as a word; empty where nothing is kept.
+    pub(crate) why_code: &'static str,
+    /// Messages that failed and are not finished, those that block first; some of them.
+    pub(crate) failing: Vec<Failing>,
 }
 
 /// A consumer as it stands.

@@ -11,6 +11,7 @@ use super::claim::{Claim, Outcome};
 use super::describe::SubscriptionDescription;
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::Wire;
+use super::vitals::Sums;
 use danube_core::settings::TopicSettings;
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType, Tick,
@@ -135,8 +136,8 @@ pub(super) trait Dispatch: Send {
     /// How many consumers have an open stream.
     fn connected(&self) -> u64;
 
-    /// Brings the subscriptions' gauges up to date.
-    fn measure(&mut self, now: Tick);
+    /// Brings the subscriptions' gauges up to date, and sums them up.
+    fn measure(&mut self, now: Tick) -> Sums;
 
     /// The subscriptions as they stand, without their consumers' names; see
     /// [`Dispatch::consumer`].

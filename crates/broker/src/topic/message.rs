@@ -9,7 +9,7 @@ use super::stream::{QueueReader, Wire};
 use bytes::Bytes;
 use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
-use danube_core::sequence::{Opened, Origin, SequenceRefusal};
+use danube_core::sequence::{Opened, SequenceRefusal};
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, FaultKind, Offset, ProducerId, SubscriptionName,
     SubscriptionType,
@@ -41,15 +41,15 @@ pub(crate) struct Publish {
     /// When it arrived, on the broker's clock.
     pub(crate) arrived: Duration,
     /// The memory it holds until it is answered.
-    #[expect(dead_code, reason = "given back when it is dropped")]
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) reply: Reply<Offset>,
 }
 
 /// A numbered batch on its way to the log.
 pub(crate) struct PublishBatch {
+    pub(crate) producer: ProducerId,
     pub(crate) producer_name: ProducerName,
-    pub(crate) origin: Origin,
+    /// Its records, which say who numbered them.
     pub(crate) batch: RecordBatch,
     /// When it arrived, on the broker's clock.
     pub(crate) arrived: Duration,

@@ -5,13 +5,14 @@
 //! topics exist (the catalog), which actor serves which name ([`crate::topics`]), and how bytes
 //! are kept (the log).
 //!
-//! Law: nobody but the actor touches a topic's state, and the actor never waits for anything but
-//! its own inputs.
+//! Law: nobody but the actor touches a topic's state, but for what is at its entrance, and the actor
+//! never waits for anything but its own inputs.
 
 mod actor;
 mod claim;
 mod describe;
 mod dispatch;
+mod entrance;
 mod fanout;
 mod message;
 mod producers;
@@ -19,6 +20,7 @@ mod reliable;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod vitals;
 
 pub(crate) use claim::{Claim, Outcome, Verdict};
 pub(crate) use describe::{SubscriptionDescription, TopicDescription};
@@ -28,7 +30,8 @@ pub(crate) use message::{
     Subscribe,
 };
 pub use stream::ConsumerStream;
-pub(crate) use stream::{QueueReader, Terms, Wire};
+pub(crate) use stream::{Ended, QueueReader, Terms, Wire};
+pub(crate) use vitals::{Vital, Vitals};
 
 use crate::context::{CALL_TIMEOUT, Context};
 use crate::metrics::TopicMetrics;
@@ -41,8 +44,11 @@ use danube_core::{
     ConsumerId, Delivery, Epoch, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName,
     TopicId, TopicName, WalSyncMode, catalog,
 };
+use entrance::Entrance;
 use message::{Message, Publish, Reply};
+use reliable::Straight;
 use std::sync::Arc;
+use stream::Signals;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that may wait in a topic's mailbox.
@@ -77,7 +83,11 @@ pub(crate) struct TopicHandle {
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
     metrics: Arc<TopicMetrics>,
+    vitals: Arc<Vitals>,
     mailbox: mpsc::Sender<Message>,
+    entrance: Arc<Entrance>,
+    /// The way to the log, where there is one.
+    straight: Option<Arc<Straight>>,
 }
 
 impl TopicHandle {
@@ -97,12 +107,24 @@ impl TopicHandle {
         });
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
+        let entrance = Arc::new(Entrance::new(&identity, &settings));
         let metrics = context.metrics.topic(name);
-        let actor =
-            actor::TopicActor::load(context, &identity, &settings, topic, &metrics, requests);
+        let signals: Arc<Signals> = Arc::default();
+        let straight = (identity.delivery == Delivery::Reliable)
+            .then(|| Arc::new(Straight::new(context, &identity, &metrics, &signals)));
+        let vitals = Arc::default();
+        let actor = actor::TopicActor::load(
+            context,
+            &identity,
+            &settings,
+            &entrance,
+            (Arc::clone(&metrics), signals, Arc::clone(&vitals)),
+            topic,
+            requests,
+        );
         tokio::spawn(actor.run());
         let gate = Arc::new(TopicGate::new(name, &metrics));
-        TopicHandle { identity, settings, gate, metrics, mailbox }
+        TopicHandle { identity, settings, gate, metrics, vitals, mailbox, entrance, straight }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -112,6 +134,11 @@ impl TopicHandle {
     /// One of the limits that hold now; 0 is no limit.
     pub(crate) fn limit(&self, limit: Limit) -> u32 {
         self.settings.load().limit(limit).value
+    }
+
+    /// Its figures as its actor left them last.
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// What a message has to pass before it is published.
@@ -212,6 +239,9 @@ impl TopicHandle {
     /// # Errors
     /// The batch, when the topic has stopped.
     pub(crate) async fn publish_batch(&self, batch: PublishBatch) -> Result<(), Box<PublishBatch>> {
+        if let Some(straight) = &self.straight {
+            return straight.publish(&self.entrance, batch);
+        }
         let sent = self.mailbox.send(Message::PublishBatch(Box::new(batch))).await;
         sent.map_err(|refused| match refused.0 {
             Message::PublishBatch(batch) => batch,

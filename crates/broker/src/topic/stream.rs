@@ -53,6 +53,24 @@ pub(super) const FANOUT_LEN_MAX: usize = 16_384;
 /// Bytes of a `NonReliable` topic that may wait in one consumer's queue.
 pub(super) const FANOUT_BYTES_MAX: usize = 8 << 20;
 
+/// Why a stream is ended by the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Another stream of the same consumer is in its place: coming back would end that one.
+    Replaced(Fault),
+    /// The topic stops here; the consumer can come back.
+    Stopped(Fault),
+}
+
+impl Ended {
+    /// What the client is told in words.
+    pub(crate) fn into_fault(self) -> Fault {
+        match self {
+            Ended::Replaced(fault) | Ended::Stopped(fault) => fault,
+        }
+    }
+}
+
 /// Which stream of which consumer; a stream that was replaced has an older generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamKey {
@@ -66,6 +84,8 @@ pub(super) struct StreamKey {
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     wake: Notify,
+    /// Whether anybody wants to know that the log grew.
+    listens: AtomicBool,
     drained: Mutex<Vec<StreamKey>>,
     closed: Mutex<Vec<StreamKey>>,
 }
@@ -74,6 +94,18 @@ impl Signals {
     /// Wakes the actor; many wake-ups before it runs are one.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
+    }
+
+    /// Says whether there is a subscription that is to hear of each new message.
+    pub(super) fn listen(&self, listens: bool) {
+        self.listens.store(listens, Ordering::SeqCst);
+    }
+
+    /// Wakes the actor because the log has more, if there is somebody to whom that matters.
+    pub(super) fn log_grew(&self) {
+        if self.listens.load(Ordering::SeqCst) {
+            self.wake();
+        }
     }
 
     /// Resolves at the next wake-up, or at once if there was one since the last call.
@@ -137,7 +169,7 @@ enum End {
     #[default]
     Open,
     /// To be told to the client once the queue is empty.
-    Pending(Fault),
+    Pending(Ended),
     Told,
 }
 
@@ -263,12 +295,12 @@ impl ConsumerQueue {
         self.shared.drained.swap(0, Ordering::AcqRel)
     }
 
-    /// Ends the stream: what waits in the queue is given up, then the client is told `fault`.
-    pub(super) fn end(&self, fault: Fault) {
+    /// Ends the stream: what waits in the queue is given up, then the client is told why.
+    pub(super) fn end(&self, ended: Ended) {
         let mut queue = self.shared.queue.lock();
         queue.items.clear();
         queue.bytes = 0;
-        queue.end = End::Pending(fault);
+        queue.end = End::Pending(ended);
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
@@ -285,7 +317,7 @@ impl QueueReader {
         cx: &mut Context<'_>,
         mut fits: impl FnMut(&Delivered) -> bool,
         out: &mut Vec<Delivered>,
-    ) -> Poll<Option<Result<Terms, Fault>>> {
+    ) -> Poll<Option<Result<Terms, Ended>>> {
         let shared = &self.shared;
         let mut queue = shared.queue.lock();
         let mut taken = queue.skip_void();
@@ -310,7 +342,7 @@ impl QueueReader {
                 }
                 Poll::Pending
             }
-            End::Pending(fault) => Poll::Ready(Some(Err(fault))),
+            End::Pending(ended) => Poll::Ready(Some(Err(ended))),
             End::Told => Poll::Ready(None),
         }
     }
@@ -336,7 +368,7 @@ impl futures::Stream for ConsumerStream {
         let mut room = true;
         let taken = self.reader.poll_take(cx, |_| std::mem::replace(&mut room, false), &mut one);
         taken.map(|next| {
-            let ended = next?.map_err(|fault| to_status(&fault));
+            let ended = next?.map_err(|ended| to_status(&ended.into_fault()));
             let Some(Delivered { offset, record, .. }) = one.pop() else {
                 return ended.err().map(Err);
             };

@@ -146,6 +146,7 @@ impl House {
             partitions: None,
             intent,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: false,
         })
         .await;

@@ -39,8 +39,11 @@ pub enum ObjectKey {
     Subscription(TopicName, SubscriptionName),
 }
 
+/// Every [`ObjectKey::kind`].
+pub const OBJECT_KINDS: [&str; 4] = ["namespace", "schema", "topic", "subscription"];
+
 impl ObjectKey {
-    /// `namespace`, `schema`, `topic` or `subscription`.
+    /// One of [`OBJECT_KINDS`].
     pub fn kind(&self) -> &'static str {
         match self {
             ObjectKey::Namespace(_) => "namespace",

@@ -19,8 +19,8 @@ mod tests;
 mod topic;
 
 pub use applied::{
-    AppliedRecord, Fields, OBJECTS_MAX, OWNER_LEN_MAX, OWNERS_MAX, ObjectKey, Objects,
-    TRAIL_LEN_MAX, TrailLine,
+    AppliedRecord, Fields, OBJECT_KINDS, OBJECTS_MAX, OWNER_LEN_MAX, OWNERS_MAX, ObjectKey,
+    Objects, TRAIL_LEN_MAX, TrailLine,
 };
 pub use namespace::Namespace;
 pub use overrides::{LABELS_MAX, TOPIC_LABEL_LEN_MAX, TopicOverrides};

@@ -4,6 +4,7 @@
 
 use crate::fault::Fault;
 use crate::intent::WalSyncMode;
+use crate::name::TopicName;
 use crate::settings::{LIMITS, Limit, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct TopicOverrides {
     /// Size above which the oldest messages may go, in bytes; 0 is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
+    /// Where its dead letters go, instead of where the intent sends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter_topic: Option<TopicName>,
     /// Its limits.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
@@ -45,6 +49,9 @@ impl TopicOverrides {
         self.wal_sync_mode = set.wal_sync_mode.or(self.wal_sync_mode);
         self.retention_time_ms = set.retention_time_ms.or(self.retention_time_ms);
         self.retention_bytes = set.retention_bytes.or(self.retention_bytes);
+        if set.dead_letter_topic.is_some() {
+            self.dead_letter_topic.clone_from(&set.dead_letter_topic);
+        }
         for (limit, value) in set.limits.iter() {
             self.limits.set(limit, Some(value));
         }
@@ -52,7 +59,7 @@ impl TopicOverrides {
     }
 
     /// Leaves a setting to the layers below: `wal_sync_mode`, `retention_time_ms`,
-    /// `retention_bytes`, a limit, or `labels.<key>`.
+    /// `retention_bytes`, `dead_letter_topic`, a limit, or `labels.<key>`.
     ///
     /// # Errors
     /// [`Invalid`](crate::FaultKind::Invalid), listing the names.
@@ -65,12 +72,13 @@ impl TopicOverrides {
             "wal_sync_mode" => self.wal_sync_mode = None,
             "retention_time_ms" => self.retention_time_ms = None,
             "retention_bytes" => self.retention_bytes = None,
+            "dead_letter_topic" => self.dead_letter_topic = None,
             other => match Limit::parse(other) {
                 Ok(limit) => self.limits.set(limit, None),
                 Err(_) => {
                     return Err(Fault::invalid(format!(
                         "unknown setting `{}`; known are wal_sync_mode, retention_time_ms, \
-                         retention_bytes, labels.<key>, {}",
+                         retention_bytes, dead_letter_topic, labels.<key>, {}",
                         name.escape_debug(),
                         LIMITS.map(Limit::as_str).join(", ")
                     )));

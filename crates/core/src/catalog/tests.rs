@@ -27,6 +27,7 @@ fn create(name: &str, partitions: Option<u32>, intent: Option<Intent>) -> Change
         intent,
         delivery: Delivery::Reliable,
         schema_subject: None,
+        dead_letter_topic: None,
         implicit: topic(name).partition().is_some(),
     }
     .into()

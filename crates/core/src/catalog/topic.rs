@@ -95,11 +95,22 @@ impl Topic {
     /// The policy of its subscriptions where nobody sets another: the intent's, else the fallback;
     /// `None` where delivery is `NonReliable`.
     pub fn own_policy(&self, topic: &TopicName) -> Option<FailurePolicy> {
-        match &self.settings {
+        let policy = match &self.settings {
             _ if self.delivery == Delivery::NonReliable => None,
             Some(settings) => settings.failure_policy(topic),
             None => Some(FailurePolicy::default()),
-        }
+        };
+        policy.map(|policy| FailurePolicy {
+            dead_letter_topic: self.dead_letter_topic(topic),
+            ..policy
+        })
+    }
+
+    /// Where the dead letters of `topic` go unless a subscription sends them elsewhere: what was set
+    /// for the topic, else the intent's choice.
+    pub fn dead_letter_topic(&self, topic: &TopicName) -> Option<TopicName> {
+        let intent = || self.settings.as_ref()?.dead_letter_topic(topic);
+        self.overrides.dead_letter_topic.clone().or_else(intent)
     }
 
     /// The policy of `subscription` as it is, or as it was set ahead.

@@ -1,5 +1,6 @@
 //! Sets what a topic has beside its intent: durability, retention, limits, labels.
 
+use super::create_topic::make_dead_letters;
 use super::{Outcome, Stamp, TopicRef};
 use crate::catalog::{Catalog, TopicOverrides};
 use crate::fault::Fault;
@@ -16,6 +17,8 @@ pub(super) const OUTCOMES: &[&str] = &[
     "unknown setting: invalid",
     "settings: invalid",
     "not reliable: precondition",
+    "set, making dead letters",
+    "its own dead letters: invalid",
 ];
 
 /// Sets some settings of a topic, or of all its partitions, and leaves others to the intent, the
@@ -46,7 +49,7 @@ pub struct ConfigureTopic {
 }
 
 impl ConfigureTopic {
-    pub(super) fn apply(&self, catalog: &mut Catalog, _: Stamp) -> Result<Outcome, Fault> {
+    pub(super) fn apply(&self, catalog: &mut Catalog, stamp: Stamp) -> Result<Outcome, Fault> {
         let partitions = catalog.partitions(&self.topic);
         if partitions.is_empty() {
             return Err(Fault::not_found(format!("topic `{}` does not exist", self.topic)));
@@ -70,6 +73,10 @@ impl ConfigureTopic {
             topic.overrides.check()?;
             topics.push(TopicRef { id: topic.id, name });
         }
-        Ok(Outcome::TopicConfigured { topics, created: Vec::new() })
+        let made = match &self.set.dead_letter_topic {
+            Some(target) => make_dead_letters(catalog, &self.topic, target, stamp.at)?,
+            None => None,
+        };
+        Ok(Outcome::TopicConfigured { topics, created: made.into_iter().collect() })
     }
 }

@@ -4,7 +4,7 @@ use super::{Outcome, Stamp, TopicRef};
 use crate::catalog::{Catalog, SYSTEM_NAMESPACE, SchemaConfig, Topic};
 use crate::fault::Fault;
 use crate::ids::WallMs;
-use crate::intent::{Delivery, Intent, StreamSettings, WalSyncMode};
+use crate::intent::{Delivery, Intent, PoisonPolicy, StreamSettings, WalSyncMode};
 use crate::name::TopicName;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub(super) const OUTCOMES: &[&str] = &[
     "plain and partitioned: already_exists",
     "dead letters not reliable: precondition",
     "dead letters partitioned: precondition",
+    "created with dead letters elsewhere",
+    "its own dead letters: invalid",
+    "nothing fails: precondition",
 ];
 
 /// Partitions of one topic.
@@ -53,6 +56,7 @@ pub const SCHEMA_SUBJECT_LEN_MAX: usize = 255;
 ///     intent: Some(Intent::TaskQueue),
 ///     delivery: Delivery::NonReliable, // the intent decides
 ///     schema_subject: None,
+///     dead_letter_topic: None, // the intent decides
 ///     implicit: false,
 /// };
 /// let mut catalog = Catalog::default();
@@ -74,6 +78,10 @@ pub struct CreateTopic {
     pub delivery: Delivery,
     /// The schema subject that its messages belong to.
     pub schema_subject: Option<String>,
+    /// Where its dead letters go, instead of where the intent sends them; made along when it does
+    /// not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter_topic: Option<TopicName>,
     /// Whether a producer asks, that found no such topic.
     pub implicit: bool,
 }
@@ -100,14 +108,17 @@ impl CreateTopic {
             let (settings, subject) = (settings.clone(), self.schema_subject.clone());
             created.push(catalog.insert_topic(&name, |id| {
                 let mut topic = Topic::new(id, stamp.at, self.delivery, settings, subject);
+                topic.overrides.dead_letter_topic.clone_from(&self.dead_letter_topic);
                 if let Some(config) = sibling.clone() {
                     topic.set_schema_config(config, stamp.at, "its partitions");
                 }
                 topic
             })?);
         }
-        let dead_letter = match &settings {
-            Some(settings) => create_dead_letters(catalog, &self.name, settings, stamp.at)?,
+        let first = created.first().and_then(|made| catalog.topic(&made.name));
+        let target = first.and_then(|topic| topic.dead_letter_topic(&self.name));
+        let dead_letter = match target {
+            Some(target) => make_dead_letters(catalog, &self.name, &target, stamp.at)?,
             None => None,
         };
         Ok(Outcome::TopicCreated { created, dead_letter })
@@ -225,40 +236,58 @@ impl CreateTopic {
     }
 }
 
-/// Makes the dead-letter topic that `settings` want for `source`, unless it is there.
-pub(super) fn create_dead_letters(
+/// Makes `target` for the dead letters of `source`, which exists, unless it is there.
+pub(super) fn make_dead_letters(
     catalog: &mut Catalog,
     source: &TopicName,
-    settings: &StreamSettings,
+    target: &TopicName,
     at: WallMs,
 ) -> Result<Option<TopicRef>, Fault> {
-    if settings.dlq_suffix.is_none() {
-        return Ok(None);
-    }
-    let name = source.dead_letter()?;
-    if let Some(topic) = catalog.topic(&name) {
-        return match topic.delivery {
-            Delivery::Reliable => Ok(None),
-            Delivery::NonReliable => Err(Fault::precondition(format!(
-                "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and is \
-                 NonReliable, so it would lose them; delete `{name}` first"
-            ))),
-        };
-    }
-    if !catalog.partitions(&name).is_empty() {
-        return Err(Fault::precondition(format!(
-            "topic `{source}` cannot be created: its dead-letter topic `{name}` exists and has \
-             partitions; delete `{name}` first"
+    let refused = |why: &str| {
+        Fault::precondition(format!(
+            "topic `{source}` cannot send dead letters to `{target}`: {why}; name another topic for \
+             them, or delete `{target}` first"
+        ))
+    };
+    let sources = catalog.partitions(source);
+    if sources.contains(target) || target == source {
+        return Err(Fault::invalid(format!(
+            "topic `{target}` cannot be its own dead-letter topic; name another"
         )));
     }
-    let settings = dead_letter_settings(&name, settings.wal_sync_mode);
+    let first = sources.first().and_then(|name| catalog.topic(name));
+    if first.is_some_and(|topic| topic.delivery == Delivery::NonReliable) {
+        return Err(Fault::precondition(format!(
+            "topic `{source}` is NonReliable: nothing is delivered again there, so it has no dead \
+             letters; leave the dead-letter topic out"
+        )));
+    }
+    let mode = first.map(Topic::wal_sync_mode).unwrap_or(WalSyncMode::OsCacheFlush);
+    match catalog.topic(target) {
+        Some(topic) if topic.delivery == Delivery::Reliable => return Ok(None),
+        Some(_) => return Err(refused("that is NonReliable and would lose them")),
+        None if !catalog.partitions(target).is_empty() => {
+            return Err(refused("that has partitions"));
+        }
+        None => {}
+    }
+    let namespace = target.namespace();
+    if catalog.namespace(&namespace).is_none() {
+        return Err(refused(&format!("namespace `{namespace}` does not exist")));
+    }
+    let settings = dead_letter_settings(target, mode);
     let make = |id| Topic::new(id, at, settings.delivery, Some(settings), None);
-    catalog.insert_topic(&name, make).map(Some)
+    catalog.insert_topic(target, make).map(Some)
 }
 
 /// What a dead-letter topic is made with: it keeps what its source kept, and blocks.
 fn dead_letter_settings(name: &TopicName, wal_sync_mode: WalSyncMode) -> StreamSettings {
-    StreamSettings { wal_sync_mode, ..Intent::EventStream.expand(name) }
+    StreamSettings {
+        wal_sync_mode,
+        poison_policy: PoisonPolicy::Block,
+        dlq_suffix: None,
+        ..Intent::EventStream.expand(name)
+    }
 }
 
 /// The settings for `name` when it joins partitions that have some.

@@ -182,12 +182,13 @@ impl Change {
         match self {
             Change::CreateNamespace(_)
             | Change::DeleteNamespace(_)
-            | Change::CreateTopic(_)
             | Change::DeleteTopic(_)
             | Change::AttachConsumer(_)
             | Change::DeleteSubscription(_)
             | Change::SetFailurePolicy(_)
             | Change::StartIncarnation(_) => 1,
+            Change::CreateTopic(change) if change.dead_letter_topic.is_none() => 1,
+            Change::CreateTopic(_) => 4,
             Change::SetDispatchConfig(_) => 2,
             Change::RegisterSchema(_)
             | Change::DeleteSchema(_)

@@ -1,6 +1,6 @@
 //! Gives a topic another intent.
 
-use super::create_topic::create_dead_letters;
+use super::create_topic::make_dead_letters;
 use super::{Outcome, Stamp, TopicRef};
 use crate::catalog::Catalog;
 use crate::fault::Fault;
@@ -67,7 +67,12 @@ impl SetIntent {
             topic.settings = Some(settings.clone());
             topics.push(TopicRef { id: topic.id, name });
         }
-        let made = create_dead_letters(catalog, &self.topic, &settings, stamp.at)?;
+        let first = topics.first().and_then(|topic| catalog.topic(&topic.name));
+        let target = first.and_then(|topic| topic.dead_letter_topic(&self.topic));
+        let made = match target {
+            Some(target) => make_dead_letters(catalog, &self.topic, &target, stamp.at)?,
+            None => None,
+        };
         Ok(Outcome::TopicConfigured { topics, created: made.into_iter().collect() })
     }
 }

@@ -34,12 +34,18 @@ fn create(name: &str) -> CreateTopic {
         intent: None,
         delivery: Delivery::Reliable,
         schema_subject: None,
+        dead_letter_topic: None,
         implicit: false,
     }
 }
 
 fn implicit(name: &str) -> CreateTopic {
     CreateTopic { implicit: true, delivery: Delivery::NonReliable, ..create(name) }
+}
+
+/// A queue whose dead letters go to `target`.
+fn failing(target: &str) -> CreateTopic {
+    CreateTopic { dead_letter_topic: Some(topic(target)), ..queue("/default/t") }
 }
 
 fn queue(name: &str) -> CreateTopic {
@@ -212,6 +218,13 @@ fn create_topic_rows() -> Vec<Row> {
             "dead letters partitioned: precondition",
             vec![implicit("/default/t-dlq-part-0").into()],
             queue(t).into(),
+        ),
+        ("created with dead letters elsewhere", vec![], failing("/default/failed").into()),
+        ("its own dead letters: invalid", vec![], failing(t).into()),
+        (
+            "nothing fails: precondition",
+            vec![],
+            CreateTopic { intent: Some(Intent::Realtime), ..failing("/default/failed") }.into(),
         ),
     ]
 }

@@ -1,9 +1,9 @@
 //! What has moved away from what manifests declared, and who moved it.
 
-use super::live::fields;
+use super::live::{dead_letter_topics, fields};
 use super::plan::FieldChange;
 use crate::catalog::{AppliedRecord, Catalog, ObjectKey, TrailLine};
-use crate::name::NamespaceName;
+use crate::name::{NamespaceName, TopicName};
 use std::collections::BTreeSet;
 
 /// How an object drifted.
@@ -73,8 +73,9 @@ fn namespace_of(key: &ObjectKey) -> Option<NamespaceName> {
 /// Topics that nobody declared; dead-letter topics belong to the topic that they are of.
 fn unmanaged(catalog: &Catalog, namespaces: &BTreeSet<NamespaceName>) -> Vec<Drift> {
     let topics = namespaces.iter().flat_map(|namespace| catalog.topics_in(namespace));
-    let bases: BTreeSet<_> =
-        topics.map(|(name, _)| name.base()).filter(|base| !base.is_dead_letter()).collect();
+    let made_along = dead_letter_topics(catalog);
+    let is_own = |base: &TopicName| !base.is_dead_letter() && !made_along.contains(base);
+    let bases: BTreeSet<_> = topics.map(|(name, _)| name.base()).filter(is_own).collect();
     let keys = bases.into_iter().map(ObjectKey::Topic);
     keys.filter(|key| catalog.owner_of(key).is_none())
         .map(|object| Drift {

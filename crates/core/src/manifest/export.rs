@@ -2,7 +2,7 @@
 //!
 //! Law: applied where it was taken from, it changes nothing.
 
-use super::live::{fields, first, policy_fields};
+use super::live::{dead_letter_topics, fields, first, policy_fields};
 use crate::catalog::{Catalog, Fields, ObjectKey, SYSTEM_NAMESPACE};
 use crate::name::{NamespaceName, TopicName};
 use serde_json::Value;
@@ -23,11 +23,13 @@ pub fn export(catalog: &Catalog, only: &BTreeSet<NamespaceName>, owner: &str) ->
         write_line(&mut text, 1, "owner", Some(&Value::from(owner)));
     }
     let mut topics = BTreeSet::new();
+    let made_along = dead_letter_topics(catalog);
     text.push_str(if names.is_empty() { "namespaces: []\n" } else { "namespaces:\n" });
     for name in names {
         namespace(catalog, &mut text, name);
         let of_namespace = catalog.topics_in(name).map(|(topic, _)| topic.base());
-        topics.extend(of_namespace.filter(|topic| !is_made_along(catalog, topic)));
+        let is_said = |topic: &TopicName| !made_along.contains(topic) || has_own(catalog, topic);
+        topics.extend(of_namespace.filter(is_said));
     }
     schemas(catalog, &mut text, &topics, only.is_empty());
     if !topics.is_empty() {
@@ -39,20 +41,13 @@ pub fn export(catalog: &Catalog, only: &BTreeSet<NamespaceName>, owner: &str) ->
     text
 }
 
-/// Whether it is the dead-letter topic that its source is made with.
-fn is_made_along(catalog: &Catalog, name: &TopicName) -> bool {
-    let source = name.as_str().strip_suffix("-dlq").and_then(|name| TopicName::parse(name).ok());
-    let Some(source) = source.and_then(|source| Some((first(catalog, &source)?, source))) else {
-        return false;
-    };
-    let (topic, source) = source;
-    let wants = topic.settings.as_ref().and_then(|known| known.dead_letter_topic(&source));
-    let has_own = catalog.topic(name).is_some_and(|topic| {
+/// Whether a dead-letter topic has anything that it would not get when it is made along.
+fn has_own(catalog: &Catalog, name: &TopicName) -> bool {
+    catalog.topic(name).is_some_and(|topic| {
         !topic.overrides.is_empty()
             || !topic.subscriptions.is_empty()
             || topic.schema_subject.is_some()
-    });
-    wants.as_ref() == Some(name) && !has_own
+    })
 }
 
 fn namespace(catalog: &Catalog, text: &mut String, name: &NamespaceName) {
@@ -100,6 +95,7 @@ fn topic(catalog: &Catalog, text: &mut String, name: &TopicName) {
         }
     }
     retention(text, &found);
+    nested(text, 2, "dlq", &found, &[]);
     nested(text, 2, "schema", &found, &[]);
     nested(text, 2, "policies", &found, &[]);
     nested(text, 2, "labels", &found, &[]);

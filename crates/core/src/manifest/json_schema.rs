@@ -104,6 +104,14 @@ fn topic(policies: &Value) -> Value {
                 "time": {"type": "string", "description": "7d, 12h, 30m, 45s, 500ms or forever"},
                 "bytes": {"type": ["string", "integer"], "description": "10GiB, 500MB, bytes, or unlimited"},
             }), &[]),
+            "dlq": {"anyOf": [
+                {"type": "string", "description": "Where its dead letters go, instead of where the intent sends them"},
+                object("", json!({
+                    "topic": {"type": "string"},
+                    "create": {"type": "boolean", "default": true,
+                        "description": "Make it when it does not exist; false: it must be there"},
+                }), &["topic"]),
+            ]},
             "policies": policies,
             "labels": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
             "schema": object("", json!({

@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, Fields, ObjectKey, Topic};
 use crate::ids::{FNV_OFFSET_BASIS, fnv1a_64};
 use crate::name::{SubscriptionName, TopicName};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The fields of an object; `None` when it does not exist.
 pub fn fields(catalog: &Catalog, key: &ObjectKey) -> Option<Fields> {
@@ -61,6 +62,12 @@ pub(super) fn first<'a>(catalog: &'a Catalog, name: &TopicName) -> Option<&'a To
     catalog.topic(catalog.partitions(name).first()?)
 }
 
+/// The topics that dead letters go to by themselves, so that nobody need declare them.
+pub(super) fn dead_letter_topics(catalog: &Catalog) -> BTreeSet<TopicName> {
+    let topics = catalog.topics();
+    topics.filter_map(|(name, topic)| topic.dead_letter_topic(&name.base())).collect()
+}
+
 fn topic(catalog: &Catalog, name: &TopicName) -> Option<Fields> {
     let topic = first(catalog, name)?;
     let mut fields = Fields::from([
@@ -80,6 +87,9 @@ fn topic(catalog: &Catalog, name: &TopicName) -> Option<Fields> {
     }
     if let Some(bytes) = own.retention_bytes {
         put("retention.bytes", json!(bytes));
+    }
+    if let Some(target) = &own.dead_letter_topic {
+        put("dlq.topic", json!(target));
     }
     for (limit, value) in own.limits.iter() {
         put(&policy(limit.as_str()), json!(value));

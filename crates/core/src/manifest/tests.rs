@@ -42,6 +42,7 @@ topics:
     retention: {time: 3d, bytes: 1GiB}
     policies: {max_publish_rate: 500}
     labels: {team: shop}
+    dlq: /shop/failed
     schema: {subject: orders, validation: warn}
     subscriptions:
       - name: billing
@@ -170,6 +171,7 @@ fn everything_that_can_be_declared_is_made_and_read_back() {
           fingerprint: - -> "of "
           type: - -> "string"
         create topic `/shop/orders`
+          dlq.topic: - -> "/shop/failed"
           intent: - -> "event_stream"
           labels.team: - -> "shop"
           partitions: - -> 2
@@ -212,6 +214,8 @@ fn everything_that_can_be_declared_is_made_and_read_back() {
             retention:
               time: 259200000ms
               bytes: 1073741824
+            dlq:
+              topic: /shop/failed
             schema:
               payload_validation: false
               subject: orders
@@ -277,11 +281,11 @@ topics:
     expect![[r#"
         unchanged namespace `agents`
         conflict topic `/agents/events`
-          why: topic `/agents/events-part-0` is Reliable, and intent `realtime` means NonReliable; make another topic
+          why: delivery is Reliable, and intent `realtime` means NonReliable; declare another topic, or give --replace /agents/events to make it anew
         conflict topic `/agents/tasks`
-          why: it has 6 partitions, and 2 are declared; removing some would lose messages, so declare `partitions: 6`
+          why: it has 6 partitions, and 2 are declared; removing some would lose messages, so declare `partitions: 6`, or give --replace /agents/tasks to make it anew
         conflict topic `/agents/tool-audit`
-          why: it has no partitions and cannot get 4; declare another topic
+          why: it has no partitions and cannot get 4; declare another topic, or give --replace /agents/tool-audit to make it anew
         conflict topic `/nowhere/t`
           why: topic `/nowhere/t` cannot be created: namespace `nowhere` does not exist; create it first
         create topic `/agents/new`
@@ -334,6 +338,138 @@ fn prune_removes_only_what_the_same_owner_declared_and_nothing_that_is_in_use() 
     assert!(catalog.partitions(&topic("/agents/tasks")).is_empty());
     assert!(!catalog.partitions(&topic("/shop/orders")).is_empty(), "another owner's stays");
     assert!(catalog.topic(&topic("/agents/tasks-dlq")).is_some(), "dead letters stay");
+}
+
+#[test]
+fn a_dead_letter_topic_of_its_own_is_made_along_and_moves_when_it_is_declared_elsewhere() {
+    let mut catalog = Catalog::default();
+    let declared = |dlq: &str| format!("topics: [{{name: jobs, intent: task_queue{dlq}}}]");
+    let options = Options::default();
+    let missing = plan_of(&catalog, &declared(", dlq: {topic: failed, create: false}"), &options);
+    expect![[r#"
+        conflict topic `/default/jobs`
+          why: its dead-letter topic `/default/failed` does not exist, and `create` is false; declare that topic too, or leave `create` out
+    "#]]
+    .assert_eq(&shown(&missing));
+    let first = apply(&mut catalog, &declared(", dlq: failed"), &options);
+    expect![[r#"
+        create topic `/default/jobs`
+          dlq.topic: - -> "/default/failed"
+          intent: - -> "task_queue"
+    "#]]
+    .assert_eq(&shown(&first));
+    let names: Vec<&str> = catalog.topics().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["/default/failed", "/default/jobs"], "no `-dlq` that nobody uses");
+    let jobs = topic("/default/jobs");
+    let policy = catalog.topic(&jobs).and_then(|topic| topic.own_policy(&jobs)).expect("reliable");
+    assert_eq!(policy.dead_letter_topic, Some(topic("/default/failed")));
+    let settings = catalog.topic(&topic("/default/failed")).expect("made").settings.as_ref();
+    assert_eq!(settings.and_then(|own| own.dlq_suffix.as_ref()), None, "they end there");
+    let again = plan_of(&catalog, &declared(", dlq: {topic: failed, create: false}"), &options);
+    assert_eq!(again.items[0].action, Action::Unchanged, "{}", shown(&again));
+    // What exports say makes the same again.
+    let exported = export(&catalog, &BTreeSet::new(), "apply");
+    assert!(exported.contains("dlq:\n      topic: /default/failed"), "{exported}");
+    // Moved elsewhere, then left to the intent again.
+    apply(&mut catalog, &declared(", dlq: broken"), &options);
+    assert!(catalog.topic(&topic("/default/broken")).is_some());
+    apply(&mut catalog, &declared(""), &options);
+    let policy = catalog.topic(&jobs).and_then(|topic| topic.own_policy(&jobs)).expect("reliable");
+    assert_eq!(policy.dead_letter_topic, Some(topic("/default/jobs-dlq")));
+}
+
+#[test]
+fn a_topic_is_replaced_only_when_it_is_named_and_with_what_is_in_it_only_by_force() {
+    let mut catalog = Catalog::default();
+    let subscribed = |intent: &str| {
+        format!("topics: [{{name: t, intent: {intent}, subscriptions: [{{name: s}}]}}]")
+    };
+    apply(&mut catalog, "topics: [{name: t, intent: realtime}]", &Options::default());
+    let old = catalog.topic(&topic("/default/t")).expect("made").id;
+    let refused = plan_of(&catalog, &subscribed("audit_log"), &Options::default());
+    assert!(refused.items[0].why.contains("--replace /default/t"), "{}", shown(&refused));
+    let replace = BTreeSet::from([topic("/default/t")]);
+    let options = Options { replace, ..Options::default() };
+    let manifest = parse(&subscribed("audit_log")).expect("a manifest");
+    let key = ObjectKey::Topic(topic("/default/t"));
+    assert_eq!(candidates(&catalog, &manifest, &options), std::slice::from_ref(&key));
+    let busy = BTreeMap::from([(key, "it has 3 messages".to_owned())]);
+    let kept = plan_busy(&catalog, &manifest, &options, &busy);
+    expect![[r#"
+        conflict topic `/default/t`
+          why: it has 3 messages, which a replacement loses; give --force to replace it all the same
+        conflict subscription `/default/t:s`
+          why: topic `/default/t` is NonReliable: a subscription of it exists only while somebody listens, so it cannot be made ahead
+    "#]]
+    .assert_eq(&shown(&kept));
+    let forced = Options { force: true, ..options };
+    let plan = plan_busy(&catalog, &manifest, &forced, &busy);
+    expect![[r#"
+        replace topic `/default/t`
+          intent: "realtime" -> "audit_log"
+          warning: what is in the old topic, and its subscriptions, go with it
+        create subscription `/default/t:s`
+          type: - -> "shared"
+    "#]]
+    .assert_eq(&shown(&plan));
+    assert!(plan.replaces(&plan.items[1].object), "so it starts where the new topic does");
+    carry_out(&mut catalog, &plan);
+    assert_ne!(catalog.topic(&topic("/default/t")).expect("made anew").id, old);
+    // What can become what is declared is changed, never replaced.
+    let changed = plan_of(&catalog, &subscribed("task_queue"), &forced);
+    assert_eq!(changed.items[0].action, Action::Update, "{}", shown(&changed));
+    let stranger = Options { replace: [topic("/default/u")].into(), ..Options::default() };
+    assert!(stranger.check(&manifest).is_err());
+}
+
+#[test]
+fn subscriptions_follow_a_new_intent_where_that_is_asked_for_and_keep_what_was_set() {
+    let mut catalog = Catalog::default();
+    let declared = |intent: &str| {
+        format!(
+            "topics: [{{name: t, intent: {intent}, subscriptions: [{{name: a}}, {{name: b, \
+             failure_policy: {{ack_timeout_ms: 7}}}}]}}]"
+        )
+    };
+    apply(&mut catalog, &declared("task_queue"), &Options::default());
+    let stays = plan_of(&catalog, &declared("audit_log"), &Options::default());
+    assert!(stays.items[0].warnings[0].contains("--update-subscriptions"), "{}", shown(&stays));
+    let options = Options { update_subscriptions: true, ..Options::default() };
+    let follows = apply(&mut catalog, &declared("audit_log"), &options);
+    expect![[r#"
+        update topic `/default/t`
+          intent: "task_queue" -> "audit_log"
+        unchanged subscription `/default/t:a`
+        unchanged subscription `/default/t:b`
+        update subscription `/default/t:a`
+          failure_policy.base_redelivery_delay_ms: 1000 -> 500
+          failure_policy.dead_letter_topic: "/default/t-dlq" -> null
+          failure_policy.max_redelivery_count: 5 -> 10
+          failure_policy.poison_policy: "dead_letter" -> "block"
+        update subscription `/default/t:b`
+          failure_policy.base_redelivery_delay_ms: 1000 -> 500
+          failure_policy.dead_letter_topic: "/default/t-dlq" -> null
+          failure_policy.max_redelivery_count: 5 -> 10
+          failure_policy.poison_policy: "dead_letter" -> "block"
+    "#]]
+    .assert_eq(&shown(&follows));
+    let again = plan_of(&catalog, &declared("audit_log"), &options);
+    assert!(!again.has_changes(), "{}", shown(&again));
+    assert!(drift(&catalog, None).is_empty());
+}
+
+#[test]
+fn prune_can_be_kept_to_some_kinds() {
+    let mut catalog = Catalog::default();
+    apply(&mut catalog, "namespaces: [shop]\ntopics: [{name: /shop/t}]", &Options::default());
+    let topics =
+        Options { prune: true, prune_kinds: ["topic".to_owned()].into(), ..Options::default() };
+    let plan = apply(&mut catalog, "topics: []", &topics);
+    assert_eq!(shown(&plan), "prune topic `/shop/t`\n");
+    assert_eq!(plan.undeclared.len(), 1, "the namespace stays");
+    let unknown = Options { prune_kinds: ["topics".to_owned()].into(), ..topics };
+    let manifest = parse("topics: []").expect("a manifest");
+    assert!(unknown.check(&manifest).expect_err("no such kind").message.contains("known are"));
 }
 
 #[test]

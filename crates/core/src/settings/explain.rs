@@ -44,7 +44,7 @@ pub fn explain(
     broker: &BrokerDefaults,
 ) -> Explanation {
     let settings = TopicSettings::resolve(catalog, name, topic, broker);
-    let mut lines = topic_lines(&settings, topic);
+    let mut lines = topic_lines(&settings, name, topic);
     let mut failures = Vec::new();
     for (subscription, record) in topic.subscriptions.iter() {
         lines.extend(window_lines(subscription, record, broker));
@@ -61,8 +61,8 @@ pub fn explain(
     Explanation { settings: lines, publish, ack, failures }
 }
 
-fn topic_lines(settings: &TopicSettings, topic: &Topic) -> Vec<Explained> {
-    let line = |name, value: String, unit, origin| Explained {
+fn topic_lines(settings: &TopicSettings, name: &TopicName, topic: &Topic) -> Vec<Explained> {
+    let line = |name: &'static str, value: String, unit, origin| Explained {
         subscription: None,
         name,
         value,
@@ -88,6 +88,11 @@ fn topic_lines(settings: &TopicSettings, topic: &Topic) -> Vec<Explained> {
         lines.push(line("wal_sync_mode", sync.as_str().to_owned(), "", sync_origin));
         lines.push(line("retention_time_ms", limited(age, "for ever"), "ms", age.origin));
         lines.push(line("retention_bytes", limited(size, "no limit"), "bytes", size.origin));
+        if let Some(target) = topic.dead_letter_topic(name) {
+            let is_set = topic.overrides.dead_letter_topic.is_some();
+            let origin = if is_set { Origin::Override } else { Origin::Intent };
+            lines.push(line("dead_letter_topic", target.to_string(), "", origin));
+        }
         let Setting { value, origin } = settings.drop_finished;
         lines.push(line("drop_finished", value.to_string(), "", origin));
     }
@@ -140,7 +145,10 @@ fn policy_lines(
     topic: &Topic,
 ) -> Vec<Explained> {
     let inherited = topic.own_policy(name).unwrap_or_default();
-    let sources = policy.sources(&inherited, topic.settings.is_some());
+    let mut sources = policy.sources(&inherited, topic.settings.is_some());
+    if topic.overrides.dead_letter_topic.is_some() {
+        sources.dead_letter_topic = PolicySource::Override;
+    }
     let line = |name, value: String, unit, source| Explained {
         subscription: Some(subscription.clone()),
         name,

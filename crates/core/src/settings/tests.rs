@@ -27,6 +27,7 @@ fn create(intent: Option<Intent>) -> Change {
         intent,
         delivery: Delivery::Reliable,
         schema_subject: None,
+        dead_letter_topic: None,
         implicit: false,
     }
     .into()

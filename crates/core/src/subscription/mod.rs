@@ -8,7 +8,8 @@
 //! Where to look: states of a message in [`slot`]; reading ahead in [`fetch`], reading again in
 //! [`bodies`]; what each event means in `on_ack`, `on_nack`, `on_extend`, `on_deadline`,
 //! `on_stream`, `on_change`; failures that are final in [`poison`]; the reason why nothing moves
-//! in [`why`], and whether that is a defect in [`stall`]; what a restart knows in [`progress`].
+//! in [`why`], and whether that is a defect in [`stall`]; which messages fail in [`failing`]; what a
+//! restart knows in [`progress`].
 //!
 //! Laws: a message is finished only by an ack, a durable dead-letter copy, a policy that says so,
 //! or because nobody wants it. Every finish and every counted failure is recorded. A step costs
@@ -17,6 +18,7 @@
 mod bodies;
 mod effect;
 mod event;
+mod failing;
 mod fetch;
 mod gate;
 pub mod glob;
@@ -41,6 +43,7 @@ mod why;
 
 pub use effect::{Effect, Note};
 pub use event::{Answer, AttemptId, Event, Item};
+pub use failing::Failing;
 pub use fetch::LOOKAHEAD_MAX;
 pub use members::{Members, Pick, Refusal};
 pub use on_nack::REASON_LEN_MAX;

@@ -117,6 +117,30 @@ pub enum Why {
     Stalled,
 }
 
+impl Why {
+    /// The reason as a word for programs, which stays when the sentence is put better.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Why::Drained => "drained",
+            Why::NoConsumer => "no_consumer",
+            Why::ConsumersFull => "consumers_full",
+            Why::WindowFull { .. } => "window_full",
+            Why::RateLimited { .. } => "rate_limited",
+            Why::KeyBlocked { .. } => "key_blocked",
+            Why::Blocked { .. } => "blocked",
+            Why::DeadLetterFailing { .. } => "dead_letter_failing",
+            Why::DeadLettering { .. } => "dead_lettering",
+            Why::AwaitingRetry { .. } => "awaiting_retry",
+            Why::AwaitingDrain { .. } => "awaiting_drain",
+            Why::AwaitingAck { .. } => "awaiting_ack",
+            Why::NoConsumerForKey { .. } => "no_consumer_for_key",
+            Why::ReadFailing { .. } => "read_failing",
+            Why::Fetching => "fetching",
+            Why::Overdue { .. } | Why::Stalled => "stalled",
+        }
+    }
+}
+
 /// What the driver may owe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owed {

@@ -57,6 +57,11 @@ pub const KEYS: &[Key] = &[
         Kind::List,
         "Namespaces that exist from the first start on, besides `default` and `system`.",
     ),
+    key(
+        "console",
+        Kind::Text,
+        "How much the console may do: `on`, `read-only`, `off`; `auto` is `on` where only this machine reaches it, else `read-only`.",
+    ),
     key("log_format", Kind::Text, "How log lines on stderr look: `text` or `json`."),
     key(
         "log_level",

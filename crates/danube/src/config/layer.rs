@@ -28,7 +28,7 @@ pub struct Layer {
     /// Where `danube ctl` connects, `address:port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_addr: Option<String>,
-    /// Where `/healthz`, `/readyz` and `/metrics` are, `address:port`.
+    /// Where the console, `/healthz`, `/readyz` and `/metrics` are, `address:port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_addr: Option<String>,
     /// What clients are told to connect to, `host:port`, if not the broker address.
@@ -40,6 +40,10 @@ pub struct Layer {
     /// Namespaces that exist from the first start on, besides `default` and `system`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap_namespaces: Option<Vec<String>>,
+    /// `on`, `read-only`, `off`, or `auto`: `on` where only this machine reaches the HTTP address,
+    /// else `read-only`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
     /// `text` or `json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<String>,
@@ -158,6 +162,7 @@ impl Source {
             advertised_addr: options.advertised_addr.clone(),
             auto_create_topics: Some(options.auto_create_topics),
             bootstrap_namespaces: Some(options.bootstrap_namespaces.clone()),
+            console: Some("auto".into()),
             log_format: Some("text".into()),
             log_level: None,
             otlp_endpoint: None,

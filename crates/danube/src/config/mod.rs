@@ -19,6 +19,7 @@ mod resolve;
 
 use crate::failure::Failure;
 use danube_broker::BrokerOptions;
+use danube_console::Access;
 use figment::Figment;
 use layer::{Layer, Source};
 use std::ffi::OsString;
@@ -45,12 +46,16 @@ pub struct Flags {
     /// Where `danube ctl` connects [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin_addr: Option<String>,
-    /// Where /healthz, /readyz and /metrics are [default: 127.0.0.1:8080]
+    /// Where the console, /healthz, /readyz and /metrics are [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub http_addr: Option<String>,
     /// What clients are told to connect to, if not the broker address
     #[arg(long, value_name = "HOST:PORT")]
     pub advertised_addr: Option<String>,
+    /// What the console may do: on, read-only, off, or auto: on where only this machine reaches
+    /// it, else read-only [default: auto]
+    #[arg(long, value_name = "HOW")]
+    pub console: Option<String>,
     /// A YAML file with any of these and more keys
     #[arg(long, value_name = "FILE")]
     pub config_file: Option<PathBuf>,
@@ -79,6 +84,8 @@ pub enum LogFormat {
 pub struct Settings {
     /// What the broker is started with.
     pub broker: BrokerOptions,
+    /// How much the console may do.
+    pub console: Access,
     /// How log lines look.
     pub log_format: LogFormat,
     /// What is logged, if anybody said so.
@@ -134,6 +141,7 @@ impl Flags {
             text("--advertised-addr", &self.advertised_addr, |layer, value| {
                 layer.advertised_addr = Some(value);
             }),
+            text("--console", &self.console, |layer, value| layer.console = Some(value)),
             text("--log-format", &self.log_format, |layer, value| layer.log_format = Some(value)),
             text("--log-level", &self.log_level, |layer, value| layer.log_level = Some(value)),
             text("--otlp-endpoint", &self.otlp_endpoint, |layer, value| {

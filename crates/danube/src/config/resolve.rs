@@ -4,6 +4,7 @@ use super::layer::Layer;
 use super::{LogFormat, Settings};
 use crate::failure::Failure;
 use danube_broker::{BrokerOptions, DispatchOptions, MetricsOptions, Policies, StorageOptions};
+use danube_console::Access;
 use danube_core::NamespaceName;
 use figment::Figment;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -89,6 +90,7 @@ pub fn resolve(figment: &Figment) -> Result<Settings, Failure> {
         },
     };
     Ok(Settings {
+        console: check.console(&given(layer.console), http_addr)?,
         broker: options,
         log_format: check.log_format(&given(layer.log_format))?,
         log_level: layer.log_level.map(|level| check.log_level(level)).transpose()?,
@@ -160,6 +162,16 @@ impl Check<'_> {
         match value {
             0..=SERIES_MAX => Ok(value),
             _ => Err(self.refuse(key, value, &format!("must be at most {SERIES_MAX}"))),
+        }
+    }
+
+    fn console(&self, word: &str, http: SocketAddr) -> Result<Access, Failure> {
+        match word {
+            "auto" => Ok(Access::of_address(http)),
+            word => Access::parse(word).ok_or_else(|| {
+                self.refuse("console", word.escape_debug(), "is no way to serve the console")
+                    .help("use `on`, `read-only`, `off` or `auto`")
+            }),
         }
     }
 

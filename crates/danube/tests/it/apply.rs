@@ -44,6 +44,51 @@ fn home() -> TempDir {
     tempfile::tempdir().expect("a temporary directory can be made")
 }
 
+#[test]
+fn a_topic_is_replaced_by_name_and_what_is_in_it_goes_only_by_force() {
+    let (node, home) = (Node::start(), home());
+    let topic = "/default/t";
+    ctl_ok(&node, &["topics", "create", topic, "--intent", "task_queue", "--partitions", "2"]);
+    for _ in 0..5 {
+        ctl_ok(&node, &["topics", "publish", topic, "-m", "old"]);
+    }
+    let declared = "topics: [{name: /default/t, intent: task_queue, dlq: /default/failed, \
+                    subscriptions: [{name: w}]}]";
+    let path = file(&home, "t.yaml", declared);
+    let replace = ["apply", "-f", text(&path), "--replace", topic];
+    assert_eq!(ctl(&node, &["apply", "-f", text(&path)]).code, 1, "fewer partitions");
+    let refused = ctl(&node, &replace);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stdout.contains("it has 5 messages, which a replacement loses"), "{refused:?}");
+    let done = ctl(&node, &[&replace[..], &["--force"]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("replace   topic        /default/t"), "{}", done.stdout);
+    assert_eq!(ctl(&node, &replace).code, 0, "a second run has nothing to replace");
+    // The new topic's subscription starts where the new topic does, and fails where it is to.
+    ctl_ok(&node, &["topics", "publish", topic, "-m", "new"]);
+    let why = ctl_ok(&node, &["topics", "describe", topic, "--output", "json"]);
+    let described: Value = serde_json::from_str(&why).expect("JSON");
+    assert_eq!(described["subscriptions"][0]["backlog"], 1, "{why}");
+    assert_eq!(described["intent"]["dead_letter_topic"], "/default/failed", "{why}");
+    let explained = ctl_ok(&node, &["topics", "explain", topic]);
+    assert!(explained.contains("/default/failed"), "{explained}");
+}
+
+#[test]
+fn a_manifest_is_checked_without_a_broker() {
+    let home = home();
+    let offline = |path: &Path| {
+        let endpoint = "http://127.0.0.1:1"; // Nobody is asked, so nobody need be there.
+        danube(&["ctl", "--endpoint", endpoint, "apply", "-f", text(path), "--validate-only"])
+    };
+    let run = offline(&file(&home, "good.yaml", SEED));
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.ends_with("4 entries are valid; no broker was asked\n"), "{}", run.stdout);
+    let run = offline(&file(&home, "wrong.yaml", "topics: [{name: t, intnet: audit_log}]"));
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("did you mean `intent`?"), "{}", run.stderr);
+}
+
 /// A namespace with many topics whose publishes survive what `mode` says.
 fn many(count: usize, mode: &str) -> String {
     let topics = (0..count)

@@ -66,9 +66,11 @@ fn help_of_start() {
                   --broker-addr <ADDR:PORT>      Where clients connect; port 0 picks a free one [default:
                                                  127.0.0.1:6650]
                   --admin-addr <ADDR:PORT>       Where `danube ctl` connects [default: 127.0.0.1:50051]
-                  --http-addr <ADDR:PORT>        Where /healthz, /readyz and /metrics are [default:
+                  --http-addr <ADDR:PORT>        Where the console, /healthz, /readyz and /metrics are [default:
                                                  127.0.0.1:8080]
                   --advertised-addr <HOST:PORT>  What clients are told to connect to, if not the broker address
+                  --console <HOW>                What the console may do: on, read-only, off, or auto: on where
+                                                 only this machine reaches it, else read-only [default: auto]
                   --config-file <FILE>           A YAML file with any of these and more keys
                   --log-format <FORMAT>          How log lines on stderr look: text or json [default: text]
                   --log-level <LEVEL>            What is logged: a level, or directives such as
@@ -257,6 +259,8 @@ fn help_of_ctl() {
               brokers     Brokers
               cluster     The cluster that brokers belong to
               metadata    The documents the broker keeps about all of it
+              overview    Print what the broker does, what needs attention first, and its topics with their
+                          figures
               apply       Make namespaces, schemas, topics and subscriptions what a manifest declares
               diff        Print what differs from a manifest; exit code 1 when something does
               export      Print what there is as a manifest; applied where it came from, it changes nothing

@@ -8,6 +8,7 @@ mod cases;
 mod cli;
 mod comforts;
 mod config;
+mod console;
 mod crash;
 mod crash_many_topics;
 mod ctl;

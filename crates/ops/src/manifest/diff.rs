@@ -29,7 +29,7 @@ impl Operation for Diff {
     };
 
     async fn run(self, session: &Session) -> Result<Plan, OpError> {
-        let how = How { dry_run: true, prune: self.prune, force: false };
+        let how = How { dry_run: true, prune: self.prune, ..How::default() };
         let mut plan = ask(&self.manifest, how, session).await?;
         plan.is_diff = true;
         Ok(plan)

@@ -6,20 +6,39 @@ use crate::channel::{self, call_within};
 use crate::error::OpError;
 use crate::operation::Output;
 use crate::session::Session;
+use danube_core::manifest::Manifest;
 use danube_wire::proto::control::{self, ApplyManifestRequest, ApplyManifestResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Longest wait for an apply.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest wait for an apply unless the user says otherwise, in seconds.
+pub(super) const APPLY_TIMEOUT_S: u32 = 300;
 
 /// How a plan is asked for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct How {
     pub(super) dry_run: bool,
     pub(super) prune: bool,
+    pub(super) prune_kinds: Vec<String>,
+    pub(super) replace: Vec<String>,
+    pub(super) update_subscriptions: bool,
     pub(super) force: bool,
+    pub(super) timeout: Duration,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How {
+            dry_run: false,
+            prune: false,
+            prune_kinds: Vec::new(),
+            replace: Vec::new(),
+            update_subscriptions: false,
+            force: false,
+            timeout: Duration::from_secs(APPLY_TIMEOUT_S.into()),
+        }
+    }
 }
 
 /// A plan, and what became of it.
@@ -43,10 +62,13 @@ pub struct Plan {
 struct Summary {
     create: usize,
     update: usize,
+    replace: usize,
     unchanged: usize,
     prune: usize,
     conflict: usize,
     blocked: usize,
+    /// Entries that were only checked, without a broker.
+    valid: usize,
     /// Lines that were to be done and were not.
     not_done: usize,
 }
@@ -54,7 +76,7 @@ struct Summary {
 /// One line of a plan.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Item {
-    /// `create`, `update`, `unchanged`, `conflict`, `prune` or `blocked`.
+    /// `create`, `update`, `replace`, `unchanged`, `conflict`, `prune`, `blocked` or `valid`.
     action: String,
     kind: String,
     name: String,
@@ -84,34 +106,81 @@ pub(super) async fn ask(
         dry_run: how.dry_run,
         prune: how.prune,
         force: how.force,
+        prune_kinds: how.prune_kinds,
+        replace: how.replace,
+        update_subscriptions: how.update_subscriptions,
     };
     let mut control = session.control().await?;
     let asked = control.apply_manifest(session.request(request));
-    let answer = call_within(APPLY_TIMEOUT, asked).await;
+    let answer = call_within(how.timeout, asked).await;
     let answer =
         answer.map_err(|status| channel::error("the manifest cannot be applied", &status))?;
     if !answer.problems.is_empty() {
-        return Err(wrong(&answer));
+        return Err(wrong(&answer.problems.iter().map(line).collect::<Vec<_>>()));
     }
     Ok(Plan::of(answer, how.dry_run))
 }
 
+/// Checks a manifest as far as that can be done without a broker.
+pub(super) fn validate(manifest: &ManifestArgs) -> Result<Plan, OpError> {
+    let files = manifest.read()?;
+    let mut documents = Vec::new();
+    let mut problems = Vec::new();
+    for file in &files.files {
+        match danube_core::manifest::read(&file.name, &file.text) {
+            Ok(read) => documents.extend(read),
+            Err(problem) => problems.push(problem.to_string()),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(wrong(&problems));
+    }
+    let definitions = files.definitions.into_iter().collect();
+    let parsed = Manifest::parse(&documents, manifest.owner.as_deref(), &definitions);
+    let parsed = parsed
+        .map_err(|problems| wrong(&problems.iter().map(ToString::to_string).collect::<Vec<_>>()))?;
+    let items = parsed.objects.iter().map(|declared| Item {
+        action: "valid".to_owned(),
+        kind: declared.key.kind().to_owned(),
+        name: declared.key.name(),
+        at: Some(declared.at.to_string()),
+        fields: Vec::new(),
+        why: None,
+        warnings: Vec::new(),
+        result: None,
+        error: None,
+    });
+    let items: Vec<Item> = items.collect();
+    Ok(Plan {
+        owner: parsed.owner,
+        dry_run: true,
+        refused: false,
+        summary: Summary { valid: items.len(), ..Summary::default() },
+        items,
+        undeclared: Vec::new(),
+        is_diff: false,
+    })
+}
+
 /// The refusal of a manifest that is wrong.
-fn wrong(answer: &ApplyManifestResponse) -> OpError {
-    let mut message = match answer.problems.len() {
+fn wrong(problems: &[String]) -> OpError {
+    let mut message = match problems.len() {
         1 => "the manifest is wrong in 1 place; nothing was changed".to_owned(),
         count => format!("the manifest is wrong in {count} places; nothing was changed"),
     };
-    for problem in &answer.problems {
-        let at = place(problem.file.as_deref(), problem.line);
-        let at = at.map(|at| format!("{at}: ")).unwrap_or_default();
-        let entry = match problem.entry.as_str() {
-            "" => String::new(),
-            entry => format!("{entry}: "),
-        };
-        message += &format!("\n  {at}{entry}{}", problem.why);
+    for problem in problems {
+        message += &format!("\n  {problem}");
     }
     OpError::usage(message)
+}
+
+fn line(problem: &control::ManifestProblem) -> String {
+    let at = place(problem.file.as_deref(), problem.line);
+    let at = at.map(|at| format!("{at}: ")).unwrap_or_default();
+    match problem.entry.as_str() {
+        "" => format!("{at}{}", problem.why),
+        entry => format!("{at}{entry}: {}", problem.why),
+    }
 }
 
 fn place(file: Option<&str>, line: Option<u32>) -> Option<String> {
@@ -125,6 +194,7 @@ impl Plan {
             match item.action.as_str() {
                 "create" => summary.create += 1,
                 "update" => summary.update += 1,
+                "replace" => summary.replace += 1,
                 "prune" => summary.prune += 1,
                 "conflict" => summary.conflict += 1,
                 "blocked" => summary.blocked += 1,
@@ -143,8 +213,13 @@ impl Plan {
         }
     }
 
+    fn changes(&self) -> usize {
+        let Summary { create, update, replace, prune, .. } = self.summary;
+        create + update + replace + prune
+    }
+
     fn has_changes(&self) -> bool {
-        self.summary.create + self.summary.update + self.summary.prune > 0
+        self.changes() > 0
     }
 }
 
@@ -192,9 +267,13 @@ impl Output for Plan {
                 item.lines(&mut text);
             }
         }
-        let Summary { create, update, unchanged, prune, .. } = self.summary;
+        let Summary { create, update, replace, unchanged, prune, valid, .. } = self.summary;
+        if valid == self.items.len() {
+            return text + &format!("{valid} entries are valid; no broker was asked");
+        }
+        let replace = if replace > 0 { format!(", {replace} to replace") } else { String::new() };
         text + &format!(
-            "{create} to create, {update} to update, {prune} to prune, {unchanged} unchanged"
+            "{create} to create, {update} to update{replace}, {prune} to prune, {unchanged} unchanged"
         )
     }
 
@@ -219,7 +298,7 @@ impl Output for Plan {
     }
 
     fn refused(&self) -> Option<String> {
-        let Summary { create, update, prune, conflict, blocked, .. } = self.summary;
+        let Summary { conflict, blocked, .. } = self.summary;
         if self.refused {
             return Some(format!(
                 "the manifest cannot be applied: {conflict} conflicts, {blocked} blocked; nothing \
@@ -227,7 +306,7 @@ impl Output for Plan {
             ));
         }
         (self.is_diff && self.has_changes())
-            .then(|| format!("{} objects differ from the manifest", create + update + prune))
+            .then(|| format!("{} objects differ from the manifest", self.changes()))
     }
 
     fn pending(&self) -> bool {

@@ -33,6 +33,9 @@ struct Change {
     /// Size above which the oldest messages may go: 10GiB, 500MB, 1048576, or unlimited
     #[arg(long, value_name = "SIZE")]
     retention_bytes: Option<String>,
+    /// Where its dead letters go, instead of where the intent sends them; made when it is not there
+    #[arg(long, value_name = "TOPIC")]
+    dead_letter_topic: Option<String>,
     /// A limit, such as max_publish_rate=500; 0 is no limit
     #[arg(long, value_name = "NAME=N")]
     #[serde(default)]
@@ -72,6 +75,7 @@ impl Operation for Configure {
             retention_time_ms: change.retention_time.as_deref().map(duration_ms).transpose()?,
             retention_bytes: change.retention_bytes.as_deref().map(size).transpose()?,
             limits: limits(&change.limit)?,
+            dead_letter_topic: change.dead_letter_topic,
             labels: pairs(&change.label)?,
             clear: change.unset,
         };

@@ -91,8 +91,28 @@ struct Subscription {
     dropped: u64,
     max_unacked_messages: u32,
     why: String,
+    /// The reason as a word, such as `key_blocked`.
+    why_code: String,
+    /// Messages that failed and are not finished, those that block first; the first 20.
+    failing: Vec<Failing>,
     failure_policy: Option<FailurePolicy>,
     consumers: Vec<Consumer>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Failing {
+    offset: u64,
+    key: Option<String>,
+    /// Deliveries made.
+    attempts: u32,
+    /// Why the last one failed.
+    reason: String,
+    /// It holds its key, or the subscription, until somebody settles it.
+    blocked: bool,
+    /// In milliseconds since 1970.
+    blocked_since: Option<u64>,
+    /// When its next delivery is due, in milliseconds since 1970.
+    due_at: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -182,6 +202,22 @@ impl From<control::Subscription> for Subscription {
             dropped: wire.dropped,
             max_unacked_messages: wire.max_unacked_messages,
             why: wire.why,
+            why_code: wire.why_code,
+            failing: wire.failing.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<control::FailingMessage> for Failing {
+    fn from(wire: control::FailingMessage) -> Failing {
+        Failing {
+            offset: wire.offset,
+            key: wire.key,
+            attempts: wire.attempts,
+            reason: wire.reason,
+            blocked: wire.blocked,
+            blocked_since: wire.blocked_since,
+            due_at: wire.due_at,
         }
     }
 }

@@ -61,6 +61,14 @@ pub struct ReplayDlq {
     #[arg(long)]
     #[serde(default)]
     dry_run: bool,
+    /// Only the dead letter at this offset, also when it was replayed before
+    #[arg(long, value_name = "N", conflicts_with_all = ["limit", "rate", "again"])]
+    #[serde(default)]
+    offset: Option<u64>,
+    /// Publish it with this payload instead of its own: the message, mended
+    #[arg(long, value_name = "TEXT", requires = "offset")]
+    #[serde(default)]
+    payload: Option<String>,
 }
 
 /// What was done.
@@ -157,6 +165,8 @@ impl ReplayDlq {
             filters: pairs(&self.filter)?,
             dry_run: self.dry_run,
             again: self.again,
+            offset: self.offset,
+            payload: self.payload.clone().map(String::into_bytes),
             ..ReplayDeadLettersRequest::default()
         })
     }

@@ -20,8 +20,10 @@ pub use builder::{ProducerBuilder, SchemaChoice};
 pub(crate) use link::Link;
 pub use receipt::Receipt;
 
+use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::message::{Attributes, MessageId, NewMessage, now_ms};
+use crate::schema::Schema;
 use crate::trace_context;
 use crate::typed::TypedProducer;
 use danube_core::WallMs;
@@ -41,6 +43,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Producer {
     topic: String,
+    cluster: Arc<Cluster>,
     lanes: Vec<Arc<Lane>>,
     turn: AtomicUsize,
     tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -184,6 +187,27 @@ impl Producer {
     /// ```
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// The schema that the broker put to its messages when it was opened, from the registry or from
+    /// memory; `None` where it has none.
+    ///
+    /// # Errors
+    /// What the registry said, or that it cannot be reached.
+    ///
+    /// ```no_run
+    /// # async fn example(producer: danube_sdk::Producer) -> Result<(), danube_sdk::Error> {
+    /// if let Some(schema) = producer.schema().await? {
+    ///     println!("publishing version {} of {}", schema.version(), schema.subject());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schema(&self) -> Result<Option<Arc<Schema>>, Error> {
+        match self.lanes.first().and_then(|lane| lane.schema()) {
+            Some((id, version)) => self.cluster.schema(id, version).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The same producer, for values of a type instead of bytes.

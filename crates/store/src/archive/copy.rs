@@ -4,13 +4,15 @@
 
 use super::ArchiveError;
 use super::plan::Work;
+use crate::batch::RecordBatch;
 use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::reader::{Failure, JournalFiles, Run};
-use crate::segment::{OpenSegment, SegmentId, SegmentRef, SegmentWriter};
+use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter};
 use crate::shared::Shared;
 use crate::topic::Topic;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Segments being written.
@@ -45,7 +47,7 @@ impl Copy<'_> {
                 continue;
             }
             match files.batch(self.topic, batch, &work.batches, &mut run) {
-                Ok(records) => self.records(work, batch.first, batch.time, &records)?,
+                Ok(read) => self.messages(work, batch.first, batch.time, &read)?,
                 Err(failure) => self.lost(failure)?,
             }
         }
@@ -64,7 +66,8 @@ impl Copy<'_> {
         let mut refused = Ok(());
         let read = OpenSegment::open(file, id, segment).and_then(|mut open| {
             open.read(kept, &mut |block| {
-                refused = self.records(work, block.header.first, block.header.time, &block.records);
+                let BlockHeader { first, time, .. } = block.header;
+                refused = self.messages(work, first, time, &block.batch);
                 refused.is_ok()
             })
         });
@@ -89,27 +92,49 @@ impl Copy<'_> {
         }
     }
 
-    fn records(
+    /// Copies what is kept of `batch`, run by run.
+    fn messages(
         &mut self,
         work: &Work,
         first: u64,
         time: u64,
-        records: &[bytes::Bytes],
+        batch: &RecordBatch,
     ) -> Result<(), ArchiveError> {
-        for (offset, record) in (first..).zip(records) {
-            if work.next_kept(offset) == offset {
-                self.record(offset, time, record)?;
+        let end = first + batch.len() as u64;
+        let mut from = work.next_kept(first);
+        while from < end {
+            let until = work.kept_until(from, end);
+            let mut at = (from - first) as usize;
+            while at < (until - first) as usize {
+                let left = self.left()?;
+                let count = batch.within(at, left).min((until - first) as usize - at);
+                self.run(first + at as u64, time, batch, at..at + count)?;
+                at += count;
             }
+            from = work.next_kept(until);
         }
         Ok(())
     }
 
-    fn record(&mut self, offset: u64, time: u64, record: &[u8]) -> Result<(), ArchiveError> {
-        let options = &self.shared.options;
-        if self.open.as_ref().is_some_and(|open| open.len() >= options.segment_bytes_max) {
+    /// Bytes that the open segment may take, or the next one.
+    fn left(&mut self) -> Result<usize, ArchiveError> {
+        let max = self.shared.options.segment_bytes_max;
+        if self.open.as_ref().is_some_and(|open| open.len() >= max) {
             self.close()?;
         }
-        let id = SegmentId { topic: self.topic.id, base: offset, generation: self.generation };
+        let len = self.open.as_ref().map_or(0, SegmentWriter::len);
+        Ok(usize::try_from(max.saturating_sub(len)).unwrap_or(usize::MAX))
+    }
+
+    fn run(
+        &mut self,
+        first: u64,
+        time: u64,
+        batch: &RecordBatch,
+        range: Range<usize>,
+    ) -> Result<(), ArchiveError> {
+        let options = &self.shared.options;
+        let id = SegmentId { topic: self.topic.id, base: first, generation: self.generation };
         let id = self.open.as_ref().map_or(id, SegmentWriter::id);
         let fail = |error| ArchiveError { path: id.path(&options.dir), error };
         let open = match &mut self.open {
@@ -121,7 +146,7 @@ impl Copy<'_> {
                 self.open.insert(begun)
             }
         };
-        open.push(offset, time, record).map_err(fail)
+        open.push(first, time, batch, range).map_err(fail)
     }
 
     /// Ends the open segment.

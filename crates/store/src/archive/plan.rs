@@ -145,6 +145,14 @@ impl Work {
             offset
         }
     }
+
+    /// Where the run of kept offsets that begins at `offset` ends, at most at `end`.
+    pub fn kept_until(&self, offset: u64, end: u64) -> u64 {
+        if !(self.trims && self.retention.drop_finished) {
+            return end;
+        }
+        (offset..end).find(|it| self.next_kept(*it) != *it).unwrap_or(end)
+    }
 }
 
 #[cfg(test)]

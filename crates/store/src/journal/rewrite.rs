@@ -8,16 +8,15 @@
 
 use super::active::{Active, END};
 use super::{Journal, Tip};
+use crate::batch::RecordBatch;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::frame::FrameHeader;
 use crate::header::{journal_copy_path, journal_new_path};
 use crate::shared::Shared;
 use crate::topic::Batch;
-use bytes::Bytes;
 use danube_core::TopicId;
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 
 /// Bytes gathered before they are written.
@@ -35,8 +34,8 @@ pub(crate) struct Kept {
 
 /// Payload of a [`Kept`] frame.
 pub(crate) enum Content {
-    /// What is beside messages, and they.
-    Records(Vec<u8>, Arc<Vec<Bytes>>),
+    /// Messages.
+    Messages(RecordBatch),
     /// Anything else.
     Payload(Vec<u8>),
 }
@@ -65,14 +64,7 @@ pub(crate) fn copy_frames(
         bytes.extend(header.encode(sequence));
         match content {
             Content::Payload(payload) => bytes.extend(payload),
-            Content::Records(extras, records) => {
-                bytes.extend(extras);
-                for record in records.iter() {
-                    // The frame's limit keeps a record far below 4 GiB.
-                    bytes.extend((record.len() as u32).to_le_bytes());
-                    bytes.extend(record);
-                }
-            }
+            Content::Messages(batch) => bytes.extend(batch.payload()),
         }
         if let Some(batch) = batch {
             moved.push(Moved { topic: TopicId(header.topic), batch: *batch, to: at });

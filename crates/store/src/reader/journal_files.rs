@@ -3,9 +3,10 @@
 //! Law: what is returned is the frame that the index meant, whole.
 
 use super::failure::{Failure, MOVING, What};
+use crate::batch::RecordBatch;
 use crate::disk::{DiskFile, read_available};
 use crate::extras;
-use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind, split_messages};
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind};
 use crate::header::{FILE_HEADER_LEN, FileHeader, journal_new_path};
 use crate::shared::Shared;
 use crate::topic::{Batch, Topic};
@@ -53,7 +54,7 @@ impl JournalFiles {
         batch: &Batch,
         all: &[Batch],
         run: &mut Run,
-    ) -> Result<Vec<Bytes>, Failure> {
+    ) -> Result<RecordBatch, Failure> {
         let path = self.shared.path(batch.file);
         let (offset, position) = (batch.first, batch.position);
         let fail = |what| Failure { offset, path: path.clone(), position, what };
@@ -135,7 +136,7 @@ fn run_len(batch: &Batch, all: &[Batch]) -> u64 {
     end - batch.position
 }
 
-fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<Vec<Bytes>, &'static str> {
+fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<RecordBatch, &'static str> {
     if (frame.len() as u64) < frame_len(batch) {
         return Err("the file ends within a frame");
     }
@@ -152,7 +153,8 @@ fn frame_records(topic: &Topic, batch: &Batch, frame: Bytes) -> Result<Vec<Bytes
     if !header.holds(&payload) {
         return Err("a frame's payload does not match its checksum");
     }
-    let payload = if header.extras { extras::skip(payload) } else { Some(payload) };
-    let records = payload.and_then(|payload| split_messages(payload, header.count));
-    records.ok_or("a frame's records do not fit")
+    let front = if header.extras { extras::front_len(&payload) } else { Some(0) };
+    front
+        .and_then(|front| RecordBatch::parse(payload, front, header.count, header.payload_crc))
+        .ok_or("a frame's records do not fit")
 }

@@ -7,8 +7,9 @@ use super::{
     BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, INDEX_ENTRY_LEN, IndexEntry,
     SEGMENT_VERSION, SegmentId, SegmentRef, decode_index,
 };
+use crate::batch::RecordBatch;
 use crate::disk::{DiskFile, read_available};
-use crate::frame::{FRAME_PAYLOAD_MAX, split_messages};
+use crate::frame::FRAME_PAYLOAD_MAX;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub(crate) struct Block {
     /// Its header.
     pub header: BlockHeader,
     /// Its records.
-    pub records: Vec<Bytes>,
+    pub batch: RecordBatch,
 }
 
 impl OpenSegment {
@@ -117,8 +118,8 @@ impl OpenSegment {
             chunk = CHUNK_NEXT;
             let end = header.first + u64::from(header.count);
             if end > from {
-                let records = self.records(position, &header)?;
-                if !take(Block { header, records }) {
+                let batch = self.batch(position, &header)?;
+                if !take(Block { header, batch }) {
                     return Ok(());
                 }
             }
@@ -155,13 +156,13 @@ impl OpenSegment {
         if fits { Ok(header) } else { Err(damaged(position, "a block does not fit")) }
     }
 
-    fn records(&mut self, position: u64, header: &BlockHeader) -> Result<Vec<Bytes>, SegmentFault> {
+    fn batch(&mut self, position: u64, header: &BlockHeader) -> Result<RecordBatch, SegmentFault> {
         let at = position + BLOCK_HEADER_LEN as u64;
         let payload = self.bytes(at, header.payload_len as usize, CHUNK_NEXT)?;
         if crc32c::crc32c(&payload) != header.payload_crc {
             return Err(damaged(position, "a block's payload does not match its checksum"));
         }
-        split_messages(payload, header.count)
+        RecordBatch::parse(payload, 0, header.count, header.payload_crc)
             .ok_or_else(|| damaged(position, "a block's records do not fit"))
     }
 

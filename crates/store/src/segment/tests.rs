@@ -1,6 +1,7 @@
 //! Bytes of segments: pinned, whole, and never a panic.
 
 use super::*;
+use crate::batch::{RecordBatch, RecordBatchBuilder};
 use crate::disk::{Disk, OsDisk};
 use expect_test::expect_file;
 use proptest::prelude::*;
@@ -10,6 +11,12 @@ fn id() -> SegmentId {
     SegmentId { topic: TopicId(5), base: 3, generation: 9 }
 }
 
+fn one(record: &[u8]) -> RecordBatch {
+    let mut builder = RecordBatchBuilder::default();
+    builder.push(|out| out.extend_from_slice(record));
+    builder.build().expect("has a record")
+}
+
 /// Messages 3, 4, 6 and 7 of topic 5, the last one a second later.
 fn sample(dir: &Path) -> (SegmentRef, Vec<u8>) {
     OsDisk.make_dir(&dir.join(SEGMENT_DIR)).expect("makes");
@@ -17,7 +24,7 @@ fn sample(dir: &Path) -> (SegmentRef, Vec<u8>) {
     for (offset, time, record) in
         [(3, 1000, "three"), (4, 1000, ""), (6, 1000, "six"), (7, 2000, "seven")]
     {
-        writer.push(offset, time, record.as_bytes()).expect("takes it");
+        writer.push(offset, time, &one(record.as_bytes()), 0..1).expect("takes it");
     }
     let segment = writer.finish(&OsDisk).expect("finishes");
     (segment, std::fs::read(id().path(dir)).expect("reads"))
@@ -27,7 +34,7 @@ fn read(dir: &Path, segment: &SegmentRef, from: u64) -> Result<Vec<(u64, String)
     let mut open = OpenSegment::open(OsDisk.open(&id().path(dir))?, id(), segment)?;
     let mut found = Vec::new();
     open.read(from, &mut |block| {
-        let texts = block.records.iter().map(|it| String::from_utf8_lossy(it).into_owned());
+        let texts = block.batch.records().map(|it| String::from_utf8_lossy(&it).into_owned());
         found.extend((block.header.first..).zip(texts).filter(|(offset, _)| *offset >= from));
         true
     })?;
@@ -76,7 +83,7 @@ fn large_segments_are_found_by_their_index() {
     let mut writer = SegmentWriter::begin(&OsDisk, dir.path(), id(), 0).expect("begins");
     for offset in 3..4000 {
         let record = vec![offset as u8; (offset % 1500) as usize];
-        writer.push(offset, offset / 10, &record).expect("takes it");
+        writer.push(offset, offset / 10, &one(&record), 0..1).expect("takes it");
     }
     let segment = writer.finish(&OsDisk).expect("finishes");
     let file = OsDisk.open(&id().path(dir.path())).expect("opens");
@@ -86,7 +93,7 @@ fn large_segments_are_found_by_their_index() {
         let mut first = None;
         let mut left = 100;
         open.read(from, &mut |block| {
-            for (offset, record) in (block.header.first..).zip(&block.records) {
+            for (offset, record) in (block.header.first..).zip(block.batch.records()) {
                 if offset >= from {
                     first.get_or_insert(offset);
                     assert_eq!(record.len() as u64, offset % 1500);

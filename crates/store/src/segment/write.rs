@@ -6,14 +6,16 @@ use super::{
     BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, IndexEntry, SegmentId,
     SegmentRef, encode_index,
 };
+use crate::batch::RecordBatch;
 use crate::disk::{Disk, DiskFile};
-use crate::frame::RECORD_LEN_BYTES;
+use crate::gather::Gather;
 use crate::room::is_full;
-use std::io::{self, IoSlice};
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Payload bytes from which on a block takes no further message.
+/// Most payload bytes of a block with more than one message.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes of blocks from one index entry to the next.
 const INDEX_STEP: u64 = 64 << 10;
@@ -22,7 +24,7 @@ const RESERVE_MIN: u64 = 64 << 10;
 /// Bytes written before they are made durable.
 const SYNC_BYTES: u64 = 1 << 20;
 /// Bytes gathered before they are written.
-const WRITE_BYTES: usize = 512 << 10;
+const WRITE_BYTES: u64 = 512 << 10;
 
 /// A segment being written, under a name of its own until it is whole.
 pub(crate) struct SegmentWriter {
@@ -34,14 +36,21 @@ pub(crate) struct SegmentWriter {
     written: u64,
     /// Bytes of those that are durable.
     synced: u64,
-    buffer: Vec<u8>,
-    /// Where in `buffer` the open block begins, and what its header is to say.
-    block: Option<(usize, BlockHeader)>,
+    buffer: Gather,
+    block: Option<OpenBlock>,
     index: Vec<IndexEntry>,
     end: u64,
     records: u64,
     first_time: u64,
     last_time: u64,
+}
+
+/// The block that messages are added to.
+struct OpenBlock {
+    /// Where its header is in the buffer.
+    place: usize,
+    /// What that is to say.
+    header: BlockHeader,
 }
 
 impl SegmentWriter {
@@ -64,6 +73,8 @@ impl SegmentWriter {
             let _ = disk.remove(&temporary);
             return Err(error);
         }
+        let mut buffer = Gather::default();
+        buffer.copy(&id.encode_header());
         Ok(SegmentWriter {
             id,
             temporary,
@@ -71,7 +82,7 @@ impl SegmentWriter {
             file,
             written: 0,
             synced: 0,
-            buffer: id.encode_header().to_vec(),
+            buffer,
             block: None,
             index: Vec::new(),
             end: id.base,
@@ -88,58 +99,72 @@ impl SegmentWriter {
 
     /// Bytes so far.
     pub(crate) fn len(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.written + self.buffer.len()
     }
 
-    /// Adds a message. Offsets rise; times do not fall.
-    pub(crate) fn push(&mut self, offset: u64, time: u64, record: &[u8]) -> io::Result<()> {
-        let fits = |(begin, block): &(usize, BlockHeader)| {
-            let follows = block.first + u64::from(block.count) == offset && block.time == time;
-            follows && self.buffer.len() - begin < BLOCK_BYTES + BLOCK_HEADER_LEN
-        };
-        if !self.block.as_ref().is_some_and(fits) {
-            self.close_block();
-            if self.buffer.len() >= WRITE_BYTES {
-                self.flush()?;
+    /// Adds messages that follow one another: those of `range` of `batch`, the first of which has
+    /// offset `first`. Offsets rise; times do not fall.
+    pub(crate) fn push(
+        &mut self,
+        mut first: u64,
+        time: u64,
+        batch: &RecordBatch,
+        range: Range<usize>,
+    ) -> io::Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let goes_on = |open: &OpenBlock| {
+                let OpenBlock { header, .. } = open;
+                let follows = header.first + u64::from(header.count) == first;
+                follows && header.time == time && (header.payload_len as usize) < BLOCK_BYTES
+            };
+            if !self.block.as_ref().is_some_and(goes_on) {
+                self.close_block();
+                if self.buffer.len() >= WRITE_BYTES {
+                    self.flush()?;
+                }
             }
-            self.open_block(offset, time);
+            let block = match &mut self.block {
+                Some(block) => block,
+                None => self.open_block(first, time),
+            };
+            let room = BLOCK_BYTES.saturating_sub(block.header.payload_len as usize);
+            let count = batch.within(at, room).min(range.end - at);
+            let run = batch.run(at..at + count);
+            // A frame's limit keeps count and length far below 2^32.
+            block.header.count += count as u32;
+            block.header.payload_len += run.len() as u32;
+            block.header.payload_crc = crc32c::crc32c_append(block.header.payload_crc, &run);
+            self.buffer.share(&run);
+            if self.records == 0 {
+                self.first_time = time;
+            }
+            (at, first) = (at + count, first + count as u64);
+            (self.end, self.records, self.last_time) = (first, self.records + count as u64, time);
         }
-        let Some((_, block)) = &mut self.block else { return Ok(()) };
-        block.count += 1;
-        // A frame's limit keeps a record far below 4 GiB.
-        self.buffer.extend((record.len() as u32).to_le_bytes());
-        self.buffer.extend(record);
-        debug_assert_eq!(RECORD_LEN_BYTES, 4);
-        if self.records == 0 {
-            self.first_time = time;
-        }
-        (self.end, self.records, self.last_time) = (offset + 1, self.records + 1, time);
         Ok(())
     }
 
-    fn open_block(&mut self, first: u64, time: u64) {
+    fn open_block(&mut self, first: u64, time: u64) -> &mut OpenBlock {
         let position = self.len();
         let due = self.index.last().is_none_or(|last| position - last.position >= INDEX_STEP);
         if due {
             self.index.push(IndexEntry { first, time, position });
         }
         let header = BlockHeader { payload_crc: 0, payload_len: 0, count: 0, first, time };
-        self.block = Some((self.buffer.len(), header));
-        self.buffer.extend([0; BLOCK_HEADER_LEN]);
+        let place = self.buffer.copy(&[0; BLOCK_HEADER_LEN]);
+        self.block.insert(OpenBlock { place, header })
     }
 
     fn close_block(&mut self) {
-        let Some((begin, mut header)) = self.block.take() else { return };
-        let payload = &self.buffer[begin + BLOCK_HEADER_LEN..];
-        header.payload_len = payload.len() as u32;
-        header.payload_crc = crc32c::crc32c(payload);
-        self.buffer[begin..begin + BLOCK_HEADER_LEN].copy_from_slice(&header.encode(&self.id));
+        let Some(OpenBlock { place, header }) = self.block.take() else { return };
+        self.buffer.amend(place, &header.encode(&self.id));
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_at(self.written, &mut [IoSlice::new(&self.buffer)])?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        self.file.write_at(self.written, &mut self.buffer.slices())?;
+        self.written += self.buffer.len();
+        self.buffer.clear(true);
         if self.written - self.synced >= SYNC_BYTES {
             // A little at a time, so that the journal's syncs never wait behind a lot.
             self.file.sync_data()?;
@@ -188,8 +213,8 @@ impl SegmentWriter {
             first_time: self.first_time,
             last_time: self.last_time,
         };
-        self.buffer.extend(index);
-        self.buffer.extend(footer.encode(&self.id));
+        self.buffer.copy(&index);
+        self.buffer.copy(&footer.encode(&self.id));
         self.flush()?;
         debug_assert!(self.written >= (HEADER_LEN + FOOTER_LEN) as u64);
         if self.file.len()? != self.written {

@@ -29,10 +29,11 @@ fn append_with(
 
 fn append_numbered(log: &TopicLog, texts: &[&str], first_sequence: u64) -> Appended {
     let (tell, answers) = mpsc::sync_channel(1);
-    let mut batch = RecordBatchBuilder::default();
-    texts.iter().for_each(|text| batch.push(|out| out.extend_from_slice(text.as_bytes())));
     let origin = Origin { producer: PRODUCER, epoch: 1, after: 0, first_sequence };
-    log.append_batch(batch.build(), origin, WalSyncMode::OsCacheFlush, move |outcome| {
+    let mut batch = RecordBatchBuilder::numbered(origin, 0, 0);
+    texts.iter().for_each(|text| batch.push(|out| out.extend_from_slice(text.as_bytes())));
+    let batch = batch.build().expect("has a record");
+    log.append_batch(batch, WalSyncMode::OsCacheFlush, move |outcome| {
         tell.send(outcome).expect("somebody waits");
     });
     wait(&answers).expect("appends")

@@ -43,9 +43,10 @@ fn a_journals_bytes_are_pinned() {
     let producer = ProducerId(77);
     open_producer(&log, producer);
     let origin = Origin { producer, epoch: 1, after: 0, first_sequence: 500 };
-    let mut batch = RecordBatchBuilder::default();
+    let mut batch = RecordBatchBuilder::numbered(origin, 0, 0);
     batch.push(|out| out.extend_from_slice(b"mine"));
-    log.append_batch(batch.build(), origin, WalSyncMode::OsCacheFlush, |_| {});
+    let batch = batch.build().expect("has a record");
+    log.append_batch(batch, WalSyncMode::OsCacheFlush, |_| {});
     let moved =
         ProgressRecord { subscription: SubscriptionId(9), step: Step::Moved { cursor: Offset(3) } };
     let also = vec![(log.clone(), vec![moved])];

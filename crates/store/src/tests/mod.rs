@@ -37,6 +37,7 @@ fn options(dir: &Path) -> StoreOptions {
     let incarnation = Incarnation(STARTS.fetch_add(1, Ordering::Relaxed));
     StoreOptions {
         file_bytes_max: 64 << 10,
+        inline_bytes_max: 1000,
         background: false,
         ..StoreOptions::new(dir, incarnation)
     }

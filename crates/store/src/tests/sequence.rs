@@ -16,12 +16,13 @@ fn send(
     first_sequence: u64,
     texts: &[&str],
 ) -> Receiver<Result<Appended, AppendError>> {
-    let mut batch = RecordBatchBuilder::default();
-    texts.iter().for_each(|text| batch.push(|out| out.put_slice(text.as_bytes())));
     let origin = Origin { producer: P, epoch, after: first_sequence - 1, first_sequence };
+    let mut batch = RecordBatchBuilder::numbered(origin, 0, 0);
+    texts.iter().for_each(|text| batch.push(|out| out.put_slice(text.as_bytes())));
+    let batch = batch.build().expect("has a record");
     let (tell, answers) = mpsc::sync_channel(1);
     let sync = WalSyncMode::FsyncBatch;
-    log.append_batch(batch.build(), origin, sync, move |outcome| {
+    log.append_batch(batch, sync, move |outcome| {
         tell.send(outcome).expect("somebody waits");
     });
     answers

@@ -8,7 +8,7 @@ use crate::error::AppendError;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind};
 use crate::journal::Tip;
 use crate::journal::{Content, Kept};
-use crate::shared::{Beside, Work, Write, answer};
+use crate::shared::{Also, Work, Write, answer};
 use crate::topic::{Batch, Topic};
 use crate::topic_log::Appended;
 use danube_core::{Epoch, Offset, TopicId, WalSyncMode};
@@ -62,10 +62,10 @@ impl Writer {
         let synced_mode = sync == WalSyncMode::FsyncBatch;
         let mut batch = Batch { first: 0, file, position, time: self.now, count: 0, payload_len };
         let header = match &mut work {
-            Work::Append { records, beside, done } => {
+            Work::Append { batch: laid, done, .. } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Messages);
                 // The queue's limits keep the count far below 2^32.
-                header.count = records.len() as u32;
+                header.count = laid.len() as u32;
                 let mut state = topic.state.lock();
                 header.first = state.next_free(synced_mode);
                 header.jump = header.first > state.framed;
@@ -73,7 +73,7 @@ impl Writer {
                     (state.floor, state.tail_lost) = (header.first, false);
                 }
                 header.synced_mode = synced_mode;
-                header.extras = beside.is_some();
+                header.extras = laid.has_extras();
                 self.tip.extras = header.extras;
                 header.time = self.now.max(state.time);
                 batch.time = header.time;
@@ -83,8 +83,7 @@ impl Writer {
                 if sync == WalSyncMode::Async {
                     answer(done.take(), Ok(appended(&batch)));
                 }
-                let extras = beside.as_ref().map_or(&[][..], |beside| &beside.bytes);
-                self.group.messages(header, extras, records, file)
+                self.group.messages(header, laid, file)
             }
             Work::Record { records, payload, done } => {
                 let mut header = self.header(topic.id, epoch, FrameKind::Progress);
@@ -100,8 +99,8 @@ impl Writer {
 }
 
 /// Makes progress visible that was written with messages of another topic.
-pub(super) fn also(beside: Beside) {
-    for (topic, _, records) in beside.also {
+pub(super) fn record_also(also: Vec<Also>) {
+    for (topic, _, records) in also {
         let mut state = topic.state.lock();
         if !state.forgotten {
             state.recorded = true;

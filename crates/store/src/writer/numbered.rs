@@ -23,9 +23,9 @@ pub(super) fn open_producer(open: Open) {
 /// The write, if it is not of a numbered batch that must not be written; else its caller is told.
 pub(super) fn in_sequence(mut write: Write) -> Option<Write> {
     let Some(origin) = origin_of(&write.work) else { return Some(write) };
-    let Work::Append { records, done, .. } = &mut write.work else { return Some(write) };
+    let Work::Append { batch, done, .. } = &mut write.work else { return Some(write) };
     // The queue's limits keep the count far below 2^32.
-    let count = records.len() as u32;
+    let count = batch.len() as u32;
     let admission = write.topic.state.lock().sequences.admit(&origin, count);
     match admission {
         Admission::Append => Some(write),
@@ -43,7 +43,7 @@ pub(super) fn in_sequence(mut write: Write) -> Option<Write> {
 /// Who numbered the messages, if anybody did.
 pub(super) fn origin_of(work: &Work) -> Option<Origin> {
     match work {
-        Work::Append { beside: Some(beside), .. } => beside.origin,
-        _ => None,
+        Work::Append { batch, .. } => batch.origin().copied(),
+        Work::Record { .. } => None,
     }
 }

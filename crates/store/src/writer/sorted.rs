@@ -3,7 +3,7 @@
 //! Law: what is here may be written: its topics live, are whole and are of the epoch that it says.
 
 use crate::error::AppendError;
-use crate::frame::{FRAME_HEADER_LEN, messages_len};
+use crate::frame::FRAME_HEADER_LEN;
 use crate::room::Claim;
 use crate::shared::{Command, Done, Open, Work, Write};
 use crate::topic::Topic;
@@ -86,7 +86,7 @@ pub(super) fn sort(commands: Vec<Command>) -> Sorted {
 /// Messages of `work`.
 pub(super) fn records(work: &Work) -> u64 {
     match work {
-        Work::Append { records, .. } => records.len() as u64,
+        Work::Append { batch, .. } => batch.len() as u64,
         Work::Record { .. } => 0,
     }
 }
@@ -121,12 +121,11 @@ fn check(topic: &Topic, epoch: Epoch) -> Result<(), AppendError> {
 
 /// All topics that `write` has something of, its own first.
 fn concerned(write: &Write) -> impl Iterator<Item = (&Topic, Epoch)> {
-    let beside = match &write.work {
-        Work::Append { beside, .. } => beside.as_deref(),
-        Work::Record { .. } => None,
+    let also = match &write.work {
+        Work::Append { also, .. } => also.as_slice(),
+        Work::Record { .. } => &[],
     };
-    let also = beside.into_iter().flat_map(|beside| &beside.also);
-    let others = also.map(|(topic, epoch, _)| (&**topic, *epoch));
+    let others = also.iter().map(|(topic, epoch, _)| (&**topic, *epoch));
     std::iter::once((&*write.topic, write.epoch)).chain(others)
 }
 
@@ -134,9 +133,7 @@ fn concerned(write: &Write) -> impl Iterator<Item = (&Topic, Epoch)> {
 pub(crate) fn frame_len(work: &Work) -> usize {
     FRAME_HEADER_LEN
         + match work {
-            Work::Append { records, beside, .. } => {
-                messages_len(records) + beside.as_ref().map_or(0, |beside| beside.bytes.len())
-            }
+            Work::Append { batch, .. } => batch.byte_len(),
             Work::Record { payload, .. } => payload.len(),
         }
 }

@@ -125,6 +125,7 @@ impl House {
             intent: None,
             delivery: Delivery::Reliable,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: false,
         };
         self.context.meta.propose(Change::from(create), Clock::wall()).await.expect("is made");

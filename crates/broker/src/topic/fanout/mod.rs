@@ -14,6 +14,7 @@ use super::message::{
     BatchFault, OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe,
 };
 use super::stream::{Signals, Wire};
+use super::vitals::Sums;
 use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -250,8 +251,13 @@ impl Dispatch for FanoutTopic {
         self.subscriptions.values().map(FanoutSubscription::connected).sum()
     }
 
-    fn measure(&mut self, _: Tick) {
+    fn measure(&mut self, _: Tick) -> Sums {
         self.subscriptions.values().for_each(FanoutSubscription::measure);
+        let subscriptions = self.subscriptions.len() as u64;
+        let lost = self.subscriptions.values().map(FanoutSubscription::lost).sum();
+        let offered = self.offsets.next().0.saturating_mul(subscriptions);
+        let (consumers, finished) = (self.connected(), offered.saturating_sub(lost));
+        Sums { subscriptions, consumers, finished, ..Sums::default() }
     }
 
     fn describe(&self, _: Tick) -> Vec<SubscriptionDescription> {

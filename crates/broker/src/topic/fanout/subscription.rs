@@ -8,7 +8,7 @@
 use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, queued_len};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, queued_len};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
@@ -132,10 +132,10 @@ impl FanoutSubscription {
     ) -> QueueReader {
         if self.consumers.get(&consumer).is_none_or(|known| known.opened) {
             if let Some(replaced) = self.consumers.remove(&consumer) {
-                replaced.queue.end(Fault::retry(format!(
+                replaced.queue.end(Ended::Replaced(Fault::retry(format!(
                     "subscription `{}`: the consumer opened another stream, which replaces this one",
                     self.name
-                )));
+                ))));
             }
             self.insert(now, signals, consumer);
         }
@@ -162,7 +162,7 @@ impl FanoutSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, consumer) in self.consumers.drain() {
-            consumer.queue.end(fault.clone());
+            consumer.queue.end(Ended::Stopped(fault.clone()));
         }
     }
 
@@ -250,6 +250,11 @@ impl FanoutSubscription {
         self.metrics.active_consumers(self.connected());
     }
 
+    /// Messages that nobody got.
+    pub(super) fn lost(&self) -> u64 {
+        self.metrics.unmatched_total() + self.metrics.dropped_total()
+    }
+
     pub(super) fn is_connected(&self, consumer: ConsumerId) -> bool {
         self.consumers.get(&consumer).is_some_and(|known| known.opened)
     }
@@ -267,6 +272,8 @@ impl FanoutSubscription {
             window_max: 0,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
+            why_code: "",
+            failing: Vec::new(),
             why: "the topic is NonReliable: messages go to whoever listens, and none is kept"
                 .to_owned(),
         }

@@ -147,6 +147,7 @@ async fn create(context: &Context, target: &TopicName) -> Fault {
         intent: None,
         delivery: Delivery::Reliable,
         schema_subject: None,
+        dead_letter_topic: None,
         implicit: true,
     });
     match context.meta.propose(change, Clock::wall()).await {

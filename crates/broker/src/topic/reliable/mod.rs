@@ -15,6 +15,7 @@ use super::describe::SubscriptionDescription;
 use super::dispatch::{Dispatch, Range, Refusal};
 use super::message::{OpenedProducer, OpenedStream, Publish, PublishBatch, Reply, Subscribe};
 use super::stream::{Signals, Wire};
+use super::vitals::Sums;
 use super::{LiveSettings, TopicIdentity};
 use crate::context::Context;
 use crate::metrics::TopicMetrics;
@@ -28,6 +29,7 @@ use danube_store::{ReadBatch, ReadError, TopicLog};
 use dead_letter::Letter;
 use progress::ProgressJournal;
 use publish::Publishes;
+pub(super) use publish::Straight;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
@@ -155,6 +157,8 @@ impl ReliableTopic {
 
     /// Tells the log whose unfinished messages it must keep.
     fn tell_subscriptions(&self) {
+        // Before the end of the log is looked at again, so that nothing goes unheard between.
+        self.signals.listen(!self.subscriptions.is_empty());
         let known = self.subscriptions.values();
         self.log.set_subscriptions(known.map(|known| (known.id, known.start)));
     }
@@ -282,9 +286,9 @@ impl Dispatch for ReliableTopic {
         });
     }
 
+    /// Never asked for: those of a reliable topic go straight to the log. What is dropped is answered.
     fn publish_batch(&mut self, batch: PublishBatch) {
-        let (topic, log, signals) = (&self.topic, &self.log, &self.signals);
-        publish::append_batch(topic, log, signals, &self.metrics, self.context.clock, batch);
+        drop(batch);
     }
 
     fn range(&self) -> Range {
@@ -452,14 +456,27 @@ impl Dispatch for ReliableTopic {
         self.subscriptions.values().map(ReliableSubscription::connected).sum()
     }
 
-    fn measure(&mut self, now: Tick) {
-        self.with_each(now, |known, turn| known.measure(turn));
+    fn measure(&mut self, now: Tick) -> Sums {
+        let mut sums = Sums::default();
+        let tail = self.tail;
+        self.with_each(now, |known, turn| {
+            let stats = known.measure(turn);
+            sums.subscriptions += 1;
+            sums.consumers += stats.consumers;
+            sums.backlog += stats.backlog;
+            sums.in_flight += stats.queued + stats.in_flight;
+            sums.waiting += stats.waiting_redelivery;
+            sums.blocked += stats.blocked;
+            sums.dead_lettering += stats.dead_lettering;
+            sums.finished += tail.0.saturating_sub(stats.backlog);
+        });
         if self.topic.name.is_dead_letter() {
             let bounds = self.log.bounds();
             let replayed = self.log.subscription(SubscriptionId::REPLAY, Offset(0));
             let waiting = replayed.backlog(bounds.next) - replayed.backlog(bounds.start);
             self.metrics.dead_letters(waiting);
         }
+        sums
     }
 
     fn describe(&self, now: Tick) -> Vec<SubscriptionDescription> {

@@ -8,7 +8,7 @@ use super::super::TopicIdentity;
 use super::super::claim::{Claim, Outcome, Verdict};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
-use super::super::stream::{ConsumerQueue, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use crate::traces::Deliveries;
 use danube_core::subscription::{
-    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Step, Subscription,
+    Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
@@ -32,6 +32,8 @@ use std::sync::Arc;
 
 /// Bytes of one read.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Failing messages that a description tells of.
+const FAILING_LEN_MAX: usize = 20;
 /// How long a consumer may be without a stream before its key filters no longer count. Until then
 /// a KeyShared subscription holds the messages that only this consumer wants; after it they match
 /// nobody and are skipped.
@@ -168,10 +170,10 @@ impl ReliableSubscription {
         wire: Wire,
     ) -> QueueReader {
         if let Some(replaced) = self.streams.remove(&consumer) {
-            replaced.end(Fault::retry(format!(
+            replaced.end(Ended::Replaced(Fault::retry(format!(
                 "subscription `{}`: the consumer opened another stream, which replaces this one",
                 self.name
-            )));
+            ))));
         }
         self.generation += 1;
         let key = StreamKey { subscription: self.id, consumer, generation: self.generation };
@@ -244,7 +246,7 @@ impl ReliableSubscription {
     /// Ends all streams, because the topic stops.
     pub(super) fn end_streams(&mut self, fault: &Fault) {
         for (_, queue) in self.streams.drain() {
-            queue.end(fault.clone());
+            queue.end(Ended::Stopped(fault.clone()));
         }
     }
 
@@ -379,7 +381,7 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&mut self, turn: &Turn<'_>) {
+    pub(super) fn measure(&mut self, turn: &Turn<'_>) -> Stats {
         let stats = self.engine.stats(turn.now);
         self.metrics.measure(&stats);
         let first = self.engine.progress().cursor();
@@ -393,6 +395,7 @@ impl ReliableSubscription {
                 None => self.read_first(turn, first),
             }
         }
+        stats
     }
 
     /// Asks the log when the first unfinished message was published; nobody may have fetched it.
@@ -415,6 +418,7 @@ impl ReliableSubscription {
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
         let stats = self.engine.stats(now);
+        let why = self.engine.why(now);
         SubscriptionDescription {
             name: self.name.clone(),
             kind: self.kind,
@@ -427,7 +431,9 @@ impl ReliableSubscription {
             window_max: self.window_max,
             unmatched: self.metrics.unmatched_total(),
             dropped: self.metrics.dropped_total(),
-            why: self.engine.why(now).to_string(),
+            why: why.to_string(),
+            why_code: why.code(),
+            failing: self.engine.failing(now, FAILING_LEN_MAX),
         }
     }
 

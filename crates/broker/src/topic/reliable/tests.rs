@@ -48,6 +48,7 @@ impl Fixture {
             intent: Some(intent),
             delivery: Delivery::Reliable,
             schema_subject: None,
+            dead_letter_topic: None,
             implicit: false,
         }))
         .await;

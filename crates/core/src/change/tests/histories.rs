@@ -42,7 +42,16 @@ fn any_create() -> impl Strategy<Value = Change> {
         |(name, partitions, intent, [reliable, implicit, subject])| {
             let delivery = if reliable { Delivery::Reliable } else { Delivery::NonReliable };
             let schema_subject = subject.then(|| "orders".to_owned());
-            CreateTopic { name, partitions, intent, delivery, schema_subject, implicit }.into()
+            CreateTopic {
+                name,
+                partitions,
+                intent,
+                delivery,
+                schema_subject,
+                dead_letter_topic: None,
+                implicit,
+            }
+            .into()
         },
     )
 }

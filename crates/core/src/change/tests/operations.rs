@@ -20,6 +20,12 @@ fn kept(name: &str, ms: u64) -> ConfigureTopic {
     ConfigureTopic { topic: topic(name), set, clear: vec![] }
 }
 
+fn fails(target: &str) -> ConfigureTopic {
+    let target = Some(topic(target));
+    let set = TopicOverrides { dead_letter_topic: target, ..TopicOverrides::default() };
+    ConfigureTopic { topic: topic("/default/t"), set, clear: vec![] }
+}
+
 fn intent(name: &str, intent: Intent) -> SetIntent {
     SetIntent { topic: topic(name), intent }
 }
@@ -85,6 +91,8 @@ pub(super) fn rows() -> Vec<Row> {
         ("unknown setting: invalid", plain(), unknown.into()),
         ("settings: invalid", plain(), ConfigureTopic { set: sizeless, ..kept(t, 5) }.into()),
         ("not reliable: precondition", live(), kept(t, 5).into()),
+        ("set, making dead letters", plain(), fails("/default/failed").into()),
+        ("its own dead letters: invalid", plain(), fails(t).into()),
         ("set", plain(), intent(t, Intent::AuditLog).into()),
         ("set on partitions", vec![parted(2).into()], intent(t, Intent::AuditLog).into()),
         ("set, making dead letters", plain(), intent(t, Intent::TaskQueue).into()),
@@ -138,6 +146,7 @@ pub(super) fn samples() -> Vec<Change> {
         wal_sync_mode: Some(WalSyncMode::FsyncBatch),
         retention_time_ms: Some(0),
         retention_bytes: Some(1 << 30),
+        dead_letter_topic: Some(topic("/agents/failed")),
         limits: limits(Limit::MaxPublishRate, 500),
         labels: [("team".to_owned(), "agents".to_owned())].into(),
     };

@@ -1,6 +1,7 @@
 //! What makes a schema subject what a manifest declares of it.
 
-use super::{Difference, SchemaFacts, Work};
+use super::SchemaFacts;
+use super::planner::{Difference, Work};
 use crate::change::{RegisterSchema, SetCompatibility};
 use crate::fault::Fault;
 use crate::manifest::Declared;

@@ -1,8 +1,10 @@
 //! What makes a subscription what a manifest declares of it.
 
-use super::{Difference, Work, as_u32};
+use super::FieldChange;
+use super::planner::{Difference, Work};
+use super::topic::as_u32;
 use crate::catalog::Catalog;
-use crate::change::{CreateSubscription, SetDispatchConfig, SetFailurePolicy, Stamp};
+use crate::change::{Change, CreateSubscription, SetDispatchConfig, SetFailurePolicy, Stamp};
 use crate::fault::Fault;
 use crate::ids::WallMs;
 use crate::intent::PoisonPolicy;
@@ -57,6 +59,58 @@ pub(super) fn work(
         }
     }
     Ok(work)
+}
+
+/// By subscription of `topic`: its policy with what it inherited in the catalog `before` replaced by
+/// what it inherits in `after`.
+pub(super) fn inherit(
+    before: &Catalog,
+    after: &Catalog,
+    topic: &TopicName,
+) -> Vec<(SubscriptionName, FailurePolicy)> {
+    let own = |catalog| live::first(catalog, topic)?.own_policy(topic);
+    let (Some(old), Some(new), Some(found)) = (own(before), own(after), live::first(after, topic))
+    else {
+        return Vec::new();
+    };
+    let (old, new) = (document(&old), document(&new));
+    let follow = |policy: &FailurePolicy| {
+        let mut followed = document(policy);
+        for (field, value) in &new {
+            if followed.get(field) == old.get(field) {
+                followed.insert(field.clone(), value.clone());
+            }
+        }
+        serde_json::from_value(Value::Object(followed)).expect("fields of two policies are one")
+    };
+    let known = found.subscriptions.iter();
+    let with_policy =
+        known.filter_map(|(name, known)| Some((name, known.failure_policy.as_ref()?)));
+    with_policy.map(|(name, policy)| (name.clone(), follow(policy))).collect()
+}
+
+fn document(policy: &FailurePolicy) -> serde_json::Map<String, Value> {
+    match serde_json::to_value(policy).expect("plain data") {
+        Value::Object(fields) => fields,
+        _ => unreachable!("a struct is an object"),
+    }
+}
+
+/// The policy of a subscription with some fields changed; `None` where it has none.
+pub(super) fn with(
+    catalog: &Catalog,
+    topic: &TopicName,
+    subscription: &SubscriptionName,
+    changes: &[FieldChange],
+) -> Option<Change> {
+    let mut fields = document(live::first(catalog, topic)?.failure_policy(subscription)?);
+    for change in changes {
+        let field = change.field.strip_prefix("failure_policy.")?;
+        fields.insert(field.to_owned(), change.new.clone()?);
+    }
+    let policy = serde_json::from_value(Value::Object(fields)).ok()?;
+    let (topic, subscription) = (topic.clone(), subscription.clone());
+    Some(SetFailurePolicy { topic, subscription, policy }.into())
 }
 
 /// The whole policy: what is declared, over what it has or inherits.

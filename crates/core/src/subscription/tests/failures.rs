@@ -396,3 +396,32 @@ fn offsets_that_the_log_does_not_have_are_skipped_aloud() {
         "#]],
     );
 }
+
+#[test]
+fn what_blocks_is_told_first_with_its_key_and_reason() {
+    check(
+        "keyshared 1,30000,1000,60000,block
+        join a
+        publish k1 k2 k3
+        nack 1 bad json
+        +1s
+        nack 0 later
+        nack 1 bad json
+        +2s
+        failing
+        restart
+        failing",
+        expect![[r#"
+            join a                 |
+            publish k1 k2 k3       | a<-0#1 a<-1#1 a<-2#1
+            nack 1 bad json        | failed:1#1(bad json)
+            +1s                    | 1.000s:a<-1#2
+            nack 0 later           | failed:0#1(later)
+            nack 1 bad json        | blocked:1#2(bad json)
+            +2s                    | 2.000s:a<-0#2
+            failing                | 1#2(k2: bad json) blocks for Some(2000) 0#2(k1: later) under way
+            restart                |
+            failing                | 1#2(-: bad json) blocks for None 0#2(-: later) under way
+        "#]],
+    );
+}

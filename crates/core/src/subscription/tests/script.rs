@@ -8,7 +8,7 @@
 //! - `publish k1 k2*3`: one message per key; `gap N`: offsets that the log does not have
 //! - `ack 0 3..5`, `nack 0 [delay=ms] [reason]`, `dead ok 0`, `dead fail 0 reason`
 //! - `claim a 0#1 ack|nack|extend=MS [epoch=N]`: the same from the native wire; `extend 0 MS`
-//! - `+30s`, `+500ms`; `seek N`; `policy ...`; `window N`; `why`; `stats`; `progress`
+//! - `+30s`, `+500ms`; `seek N`; `policy ...`; `window N`; `why`; `failing`; `stats`; `progress`
 //! - `hold`/`answer`: keep fetches back, answer them; `unreadable`: fail the one kept back; `lost`:
 //!   fail the first read of parked messages that is kept back
 //! - `forget N`: the log has this no more; `sleep MS`: the clock moves and no timer rings
@@ -150,6 +150,9 @@ impl Runner {
                 });
             }
             "why" => self.shown.push(self.subscription.why(self.now).to_string()),
+            "failing" => {
+                self.shown.extend(self.subscription.failing(self.now, 3).iter().map(failing))
+            }
             "stats" => self.shown.push(stats(&self.subscription.stats(self.now))),
             "progress" => self.shown.push(format!("{:?}", self.subscription.progress())),
             "hold" => self.is_holding = true,
@@ -417,4 +420,14 @@ fn range(word: &str) -> Range<u64> {
 
 fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
     words.iter().find_map(|word| word.strip_prefix(name))
+}
+
+fn failing(failing: &Failing) -> String {
+    let Failing { offset, key, attempts, reason, blocked, for_ms, in_ms } = failing;
+    let held = match (blocked, for_ms, in_ms) {
+        (true, for_ms, _) => format!("blocks for {for_ms:?}"),
+        (false, _, Some(in_ms)) => format!("again in {in_ms}"),
+        (false, _, None) => "under way".to_owned(),
+    };
+    format!("{offset}#{attempts}({}: {reason}) {held}", key.as_deref().unwrap_or("-"))
 }

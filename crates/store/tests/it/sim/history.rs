@@ -128,6 +128,7 @@ impl History {
             file_bytes_max: random.pick(&[2 << 10, 8 << 10, 20 << 10, 64 << 10]),
             cache_bytes_max: random.pick(&[0, 3000, 1 << 20]),
             flush_max_batch_bytes: random.pick(&[2000, 64 << 10, 4 << 20]),
+            inline_bytes_max: random.pick(&[0, 400, 64 << 10]),
             journal_files_keep: random.below(3) as usize,
             spare_files_max: random.below(3) as usize,
             segment_bytes_max: random.pick(&[1000, 8 << 10, 64 << 10]),

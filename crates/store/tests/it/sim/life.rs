@@ -12,6 +12,7 @@ use danube_core::subscription::progress::{ProgressRecord, Step};
 use danube_core::{SubscriptionId, WalSyncMode};
 use danube_store::{AppendError, ReadError, ReadLimit, RecordBatchBuilder, TopicLog};
 use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::Duration;
 
 /// Longer than any step takes; reached only when the store hangs.
@@ -57,16 +58,19 @@ pub fn burst(
 ) -> Vec<Option<Answer>> {
     let Some((first, rest)) = work.split_first() else { return Vec::new() };
     disk.hold(mark);
-    let held = send(first, lie, Some(disk.clone()));
+    // By a thread of its own, since it may be the one that writes.
+    let (sent, gate) = (first.clone(), disk.clone());
+    let sender = thread::spawn(move || send(&sent, lie, Some(gate)));
+    let held = || sender.join().expect("sending does not panic");
     if disk.wait_for_held() {
         while_held();
         let answers: Vec<_> = rest.iter().map(|work| send(work, lie, None)).collect();
         disk.release();
-        return [held].iter().chain(&answers).map(wait).collect();
+        return [held()].iter().chain(&answers).map(wait).collect();
     }
     // Refused before it was written; so one by one.
     disk.release();
-    let mut answers = vec![wait(&held)];
+    let mut answers = vec![wait(&held())];
     answers.extend(rest.iter().map(|work| wait(&send(work, lie, None))));
     answers
 }
@@ -92,9 +96,10 @@ fn send(work: &Work, lie: Option<Lie>, gate: Option<SimDisk>) -> Receiver<Answer
         }
         Request::From(records, origin) => {
             let mode = Lie::mode(lie, work.mode, false);
-            let mut batch = RecordBatchBuilder::default();
+            let mut batch = RecordBatchBuilder::numbered(*origin, 0, 0);
             records.iter().for_each(|record| batch.push(|out| out.extend_from_slice(record)));
-            work.log.append_batch(batch.build(), *origin, mode, move |outcome| {
+            let batch = batch.build().expect("a request has records");
+            work.log.append_batch(batch, mode, move |outcome| {
                 tell(outcome.map(|appended| appended.first.0));
             });
         }
