@@ -7,6 +7,7 @@
 
 use crate::config::{Flags, LogFormat, Settings};
 use crate::failure::Failure;
+use crate::notify;
 use crate::output;
 use crate::signals::Signals;
 use crate::traces::Traces;
@@ -63,7 +64,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         tracing::warn!(reason = failure.message, "the ready line could not be printed");
     }
 
+    notify::ready();
     let name = signals.next().await;
+    notify::stopping();
     tracing::info!(signal = name, "draining; a second signal ends at once");
     let stopped = tokio::select! {
         stopped = broker.stop() => stopped.map_err(|error| error.to_string()),

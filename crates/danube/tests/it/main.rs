@@ -19,6 +19,7 @@ mod doctor;
 mod harness;
 mod limits;
 mod load;
+mod platform;
 mod retention;
 mod schemas;
 mod sdk;
