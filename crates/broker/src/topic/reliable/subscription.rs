@@ -5,7 +5,7 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
-use super::super::claim::{Claim, Outcome};
+use super::super::claim::{Claim, Outcome, Verdict};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
@@ -15,6 +15,7 @@ use super::{Completion, Completions};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
+use crate::traces::Deliveries;
 use danube_core::subscription::{
     Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
@@ -75,6 +76,7 @@ pub(super) struct ReliableSubscription {
     metrics: SubscriptionMetrics,
     /// The first unfinished message, once its age is known or asked for.
     oldest: Option<Offset>,
+    traced: Deliveries,
 }
 
 impl ReliableSubscription {
@@ -114,6 +116,7 @@ impl ReliableSubscription {
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
             oldest: None,
+            traced: context.traces.deliveries(),
         }
     }
 
@@ -224,8 +227,12 @@ impl ReliableSubscription {
         let mut outcome = Outcome::default();
         for (offset, event) in claim.events() {
             let answer = self.step(turn, event);
-            if matches!(answer, Answer::Extended { .. }) {
-                self.metrics.extended();
+            match (&claim.verdict, &answer) {
+                (_, Answer::Extended { .. }) => self.metrics.extended(),
+                (_, Answer::Stale) => {}
+                (Verdict::Ack, _) => self.traced.end(offset, "ack"),
+                // What is nacked may be out again already; the note of it came before that.
+                (Verdict::Nack { .. } | Verdict::Extend { .. }, _) => {}
             }
             outcome.add(offset, answer);
         }
@@ -337,6 +344,7 @@ impl ReliableSubscription {
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
         self.step(turn, Event::Seek { to });
+        self.traced.end_all("seek");
         self.tell_terms();
         old
     }
@@ -467,7 +475,7 @@ impl ReliableSubscription {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
             Effect::Deliver { consumer, offset, attempt, ticket } => {
-                self.deliver(consumer, offset, attempt, ticket);
+                self.deliver(turn, consumer, (offset, attempt), ticket);
                 if attempt == 1 {
                     let now = *wall.get_or_insert_with(Clock::wall);
                     self.metrics.took(self.bodies[&offset].publish_time(), now, 1);
@@ -504,10 +512,17 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
+    fn deliver(
+        &mut self,
+        turn: &Turn<'_>,
+        consumer: ConsumerId,
+        (offset, attempt): (Offset, u32),
+        ticket: u64,
+    ) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
         self.metrics.delivered(1, body.bytes().len());
+        self.traced.begin(turn.topic, &self.name, (offset, attempt), body);
         queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
     }
 
@@ -534,12 +549,15 @@ impl ReliableSubscription {
         });
     }
 
-    fn note(&self, turn: &Turn<'_>, note: Note) {
+    fn note(&mut self, turn: &Turn<'_>, note: Note) {
         let (topic, subscription) = (&turn.topic.name, &self.name);
         match note {
             Note::Unmatched(_) => {
                 tracing::debug!(%topic, %subscription, "a message matches nobody's key filter and is skipped");
             }
+            Note::Nack(offset) => self.traced.end(offset, "nack"),
+            Note::AckTimeout(offset) => self.traced.end(offset, "ack_timeout"),
+            Note::ConsumerGone(offset) => self.traced.end(offset, "consumer_gone"),
             Note::Gap { first, end } => {
                 tracing::warn!(%topic, %subscription, %first, %end, "the log does not have messages that were not finished: retention took them, or a power loss; delivery goes on behind them");
             }
