@@ -137,8 +137,8 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
             assert!(seen.contains(wanted), "{wanted}: {seen}");
         }
         assert!(!seen.contains(HOSTILE), "{seen}");
-        let overview = browser.get("/").body;
-        assert!(overview.contains("Key blocked") && overview.contains("Find the message"));
+        let overview = browser.until("/", "Find the message");
+        assert!(overview.contains("Key blocked"), "{overview}");
 
         let release =
             "arg.topic=/default/ledger&arg.subscription=audit&arg.poison_policy=dead_letter";
