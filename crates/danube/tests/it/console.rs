@@ -1,7 +1,7 @@
 //! The console of a real broker, over plain HTTP: a poisoned ledger is visible with its reason, a
 //! mended message is replayed, and what is not one of its own forms does nothing.
 
-use crate::harness::Node;
+use crate::harness::{Node, danube_ok};
 use crate::tools::topics_ok;
 use danube_sdk::{Client, Consumer, NewMessage, Position};
 use std::io::{Read, Write};
@@ -156,7 +156,15 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
     });
     let (_consumer, done) = worker.await.expect("no panic");
     assert_eq!(done, ["behind", "mended\nby hand"]);
-    block_in_place(|| browser.until("/", "Nothing needs attention."));
+    block_in_place(|| {
+        browser.until("/", "Nothing needs attention.");
+        let admin = &node.addresses().admin;
+        let line = ["ctl", "--endpoint", admin, "overview", "--search", "LEDGER", "--sort", "name"];
+        let told = danube_ok(&line);
+        assert!(told.contains("Nothing needs attention.") && told.contains(LETTERS), "{told}");
+        assert!(danube_ok(&[&line[..], &["--skip", "1"]].concat()).contains(LETTERS));
+        assert!(!danube_ok(&[&line[..], &["--skip", "2"]].concat()).contains(LEDGER));
+    });
 }
 
 #[test]
