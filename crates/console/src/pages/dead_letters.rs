@@ -189,6 +189,9 @@ pub(super) async fn one(shared: &Shared, name: &str, offset: &str) -> Result<Pag
         h2 { "What came with it" }
         (facts(&data))
     };
+    let payload = editable(&data).map(|_| "…");
+    let replay = json!({"topic": name, "offset": data.offset, "payload": payload});
+    let replay = op.command_line(&crate::admin::arguments(replay));
     let mut trail = trail_of_topic(name);
     trail.push(("Dead letters".to_owned(), here.clone()));
     Ok(Page {
@@ -196,12 +199,7 @@ pub(super) async fn one(shared: &Shared, name: &str, offset: &str) -> Result<Pag
         section: "/topics",
         trail,
         body,
-        lines: vec![
-            line,
-            op.command_line(&crate::admin::arguments(
-                json!({"topic": name, "offset": data.offset, "payload": "…"}),
-            )),
-        ],
+        lines: vec![line, replay],
         ..Page::default()
     })
 }

@@ -69,7 +69,8 @@ fn now(shared: &Shared, status: &Status, data: &Topic) -> Markup {
                 Some(known) => { strong { (known.intent) } " · " (intent(&known.intent)) },
                 None => "Made without an intent.",
             }
-            " An acknowledged publish " (survives(&data.delivery, &data.wal_sync_mode)) "."
+            @if data.delivery == "Reliable" { " A publish that was acknowledged " } @else { " Its messages are " }
+            (survives(&data.delivery, &data.wal_sync_mode)) "."
         }
         dl.tiles {
             @if row.is_some() {
@@ -87,7 +88,11 @@ fn subscriptions(data: &Topic) -> Markup {
         section aria-labelledby="subscriptions" {
             h2 #subscriptions { "Subscriptions" }
             @if data.subscriptions.is_empty() {
-                p.notice { "Nobody has subscribed yet. Messages that come now are there for who subscribes from the earliest on." }
+                p.notice {
+                    "Nobody has subscribed yet. "
+                    @if data.delivery == "Reliable" { "What comes now is there for whoever subscribes from the earliest message on." }
+                    @else { "What comes now goes to nobody." }
+                }
             } @else {
                 table.cards {
                     caption.hidden { "Subscriptions, and why each does not move" }
