@@ -3,9 +3,10 @@
 
 use crate::admin::{Answer, known};
 use crate::layout::Page;
+use crate::links::{self, heads};
 use crate::model::{Row, Status};
 use crate::problem::Problem;
-use crate::request::{Request, topic_path, with_query};
+use crate::request::{Request, with_query};
 use crate::server::Shared;
 use crate::words::{Level, chip, count, intent, number, rate, survives};
 use maud::{Markup, html};
@@ -98,17 +99,10 @@ pub(super) fn table(rows: &[Row]) -> Markup {
     }
     html! {
         table.cards {
-            caption.hidden { "Topics and their figures" }
-            thead { tr {
-                th scope="col" { "Topic" }
-                th scope="col" { "Intent and durability" }
-                th.n scope="col" { "Published" }
-                th.n scope="col" { "Finished" }
-                th.n scope="col" { "Backlog" }
-                th.n scope="col" { "In flight" }
-                th.n scope="col" { "Consumers" }
-                th scope="col" { "State" }
-            } }
+            (heads(
+                "Topics and their figures",
+                &["Topic", "Intent and durability", "#Published", "#Finished", "#Backlog", "#In flight", "#Consumers", "State"],
+            ))
             tbody { @for row in rows { (line(row)) } }
         }
     }
@@ -119,7 +113,7 @@ fn line(row: &Row) -> Markup {
     html! {
         tr {
             th scope="row" {
-                a href=(topic_path(&row.topic, &[])) { (row.topic) }
+                (links::topic(&row.topic))
                 @if row.partitions > 0 { span.quiet { " " (count(row.partitions.into(), "partition", "partitions")) } }
             }
             td data-label="For" {
