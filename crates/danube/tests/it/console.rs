@@ -74,13 +74,13 @@ impl Browser<'_> {
     }
 
     /// Waits until a page has that on it.
-    fn until(&self, path: &str, wanted: &str) -> String {
+    async fn until(&self, path: &str, wanted: &str) -> String {
         for _ in 0..3_000 {
-            let page = self.get(path).body;
+            let page = block_in_place(|| self.get(path).body);
             if page.contains(wanted) {
                 return page;
             }
-            std::thread::sleep(Duration::from_millis(20));
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("{path} never had {wanted:?}: {}", self.get(path).body);
     }
@@ -129,35 +129,32 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
         let done = work(&consumer, 2).await;
         (consumer, done)
     });
-    block_in_place(|| {
-        let seen = browser.until(page, "Key blocked");
-        for wanted in
-            [">offset\u{a0}1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
-        {
-            assert!(seen.contains(wanted), "{wanted}: {seen}");
-        }
-        assert!(!seen.contains(HOSTILE), "{seen}");
-        let overview = browser.until("/", "Find the message");
-        assert!(overview.contains("Key blocked"), "{overview}");
+    let seen = browser.until(page, "Key blocked").await;
+    for wanted in
+        [">offset\u{a0}1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
+    {
+        assert!(seen.contains(wanted), "{wanted}: {seen}");
+    }
+    assert!(!seen.contains(HOSTILE), "{seen}");
+    let overview = browser.until("/", "Find the message").await;
+    assert!(overview.contains("Key blocked"), "{overview}");
 
-        let release =
-            "arg.topic=/default/ledger&arg.subscription=audit&arg.poison_policy=dead_letter";
-        let told = browser.send("/operations/topics/set-failure-policy", release);
-        assert!(told.contains("<h1>Done</h1>"), "{told}");
-        browser.until(page, "Drained");
-        let letters =
-            browser.until("/topics/default/ledger-dlq/dead-letters", "1 dead letter waits");
-        assert!(letters.contains("Replay this group") && !letters.contains(HOSTILE), "{letters}");
+    let release = "arg.topic=/default/ledger&arg.subscription=audit&arg.poison_policy=dead_letter";
+    let release = block_in_place(|| browser.send("/operations/topics/set-failure-policy", release));
+    assert!(release.contains("<h1>Done</h1>"), "{release}");
+    browser.until(page, "Drained").await;
+    let letters = "/topics/default/ledger-dlq/dead-letters";
+    let waiting = browser.until(letters, "1 dead letter waits").await;
+    assert!(waiting.contains("Replay this group") && !waiting.contains(HOSTILE), "{waiting}");
 
-        let mended = "arg.topic=/default/ledger-dlq&arg.offset=0&arg.payload=mended%0D%0Aby+hand";
-        let told = browser.send("/operations/topics/replay-dlq", mended);
-        assert!(told.contains("<h1>Done</h1>"), "{told}");
-        browser.until("/topics/default/ledger-dlq/dead-letters", "None waits");
-    });
+    let mended = "arg.topic=/default/ledger-dlq&arg.offset=0&arg.payload=mended%0D%0Aby+hand";
+    let mended = block_in_place(|| browser.send("/operations/topics/replay-dlq", mended));
+    assert!(mended.contains("<h1>Done</h1>"), "{mended}");
+    browser.until(letters, "None waits").await;
     let (_consumer, done) = worker.await.expect("no panic");
     assert_eq!(done, ["behind", "mended\nby hand"]);
+    browser.until("/", "Nothing needs attention.").await;
     block_in_place(|| {
-        browser.until("/", "Nothing needs attention.");
         let admin = &node.addresses().admin;
         let line = ["ctl", "--endpoint", admin, "overview", "--search", "LEDGER", "--sort", "name"];
         let told = danube_ok(&line);

@@ -235,7 +235,7 @@ mod tests {
         for word in ["", "name", "backlog", "in", "out", "blocked", "consumers", "messages"] {
             assert!(Order::parse(word).is_ok(), "{word}");
         }
-        let fault = Order::parse("size").err().expect("no such order");
+        let fault = Order::parse("size").expect_err("no such order");
         assert!(fault.message.contains("`size`") && fault.message.contains("backlog"), "{fault}");
     }
 }
