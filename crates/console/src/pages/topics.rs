@@ -43,7 +43,7 @@ pub(super) async fn show(shared: &Shared, request: &Request) -> Result<Page, Pro
             @if data.found != data.topics { " of " (number(data.topics)) }
             @if pages > 1 { ", page " (number(page)) " of " (number(pages)) }
         }
-        @if data.found == 0 { (nothing(&data, search.is_some() || namespace.is_some())) }
+        @if data.rows.is_empty() { (nothing(&data, search.is_some() || namespace.is_some())) }
         @else { (table(&data.rows)) }
         (pager(page, pages, request))
     };
@@ -84,7 +84,7 @@ fn nothing(data: &Status, is_searched: bool) -> Markup {
     html! {
         @if data.topics == 0 {
             p.notice { "There is no topic yet. A producer's first message makes one, or create one with an intent." }
-        } @else if is_searched {
+        } @else if data.found == 0 && is_searched {
             p.notice { "No topic has that in its name. " a href="/topics" { "Show all" } }
         } @else {
             p.notice { "This page is past the end. " a href="/topics" { "Back to the first" } }

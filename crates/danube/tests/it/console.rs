@@ -165,6 +165,28 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
 }
 
 #[test]
+fn many_topics_are_searched_sorted_and_cut_by_the_broker() {
+    let node = Node::start();
+    let browser = Browser { node: &node };
+    let topic = |n| format!("  - {{name: /default/t-{n:03}, intent: audit_log}}\n");
+    let manifest = format!("topics:\n{}", (0..120).map(topic).collect::<String>());
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), manifest).expect("written");
+    let path = file.path().to_str().expect("text");
+    danube_ok(&["ctl", "--endpoint", &node.addresses().admin, "apply", "-f", path]);
+    let last = browser.get("/topics?page=3").body;
+    assert!(last.contains("120 topics, page 3 of 3") && last.contains("/default/t-119"), "{last}");
+    assert!(!last.contains("/default/t-099<") && last.contains("rel=\"prev\""), "{last}");
+    let found = browser.get("/topics?search=T-05&sort=backlog").body;
+    assert!(found.contains("10 topics of 120") && found.contains("/default/t-059"), "{found}");
+    assert!(browser.get("/topics?search=nothing").body.contains("No topic has that in its name"));
+    assert!(browser.get("/topics?page=9").body.contains("past the end"));
+    let unknown = browser.get("/topics?sort=colour");
+    assert!(unknown.body.contains("topics cannot be sorted by `colour`") || unknown.status == 400);
+    assert_eq!(browser.get("/topics?namespace=default&search=t-007").status, 200);
+}
+
+#[test]
 fn what_is_not_a_form_of_ours_does_nothing() {
     let node = Node::start();
     let browser = Browser { node: &node };
