@@ -231,10 +231,10 @@ impl ReliableSubscription {
         let mut outcome = Outcome::default();
         let mut offset = claim.first;
         let mut effects = std::mem::take(&mut self.effects);
-        let (metrics, traced) = (&self.metrics, &mut self.traced);
+        let (mut extended, traced) = (0, &mut self.traced);
         let tell = |answer: Answer| {
             match (&claim.verdict, &answer) {
-                (_, Answer::Extended { .. }) => metrics.extended(),
+                (_, Answer::Extended { .. }) => extended += 1,
                 (_, Answer::Stale) => {}
                 (Verdict::Ack, _) => traced.end(offset, "ack"),
                 // What is nacked may be out again already; the note of it came before that.
@@ -244,6 +244,7 @@ impl ReliableSubscription {
             offset = offset.next();
         };
         self.engine.step_all(turn.now, claim.events(), tell, &mut effects);
+        self.metrics.extended(extended);
         self.perform_all(turn, effects);
         outcome
     }
