@@ -63,3 +63,8 @@ pub use message::{Attributes, MessageId, NewMessage};
 pub use producer::{Producer, ProducerBuilder, Receipt, SchemaChoice};
 pub use schema::Schema;
 pub use typed::{TypedConsumer, TypedMessage, TypedProducer};
+
+/// The programs of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/clients/rust-sdk.md")]
+struct Guide;
