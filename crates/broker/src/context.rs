@@ -9,6 +9,7 @@ use crate::metrics::{Figures, Metrics, Process};
 use crate::options::BrokerOptions;
 use crate::schema::Schemas;
 use crate::topics::Topics;
+use crate::traces::Traces;
 use danube_core::catalog::{Catalog, Topic};
 use danube_core::settings::{BrokerDefaults, TopicSettings};
 use danube_core::{Incarnation, TopicName, WallMs};
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub(crate) meta: Meta,
     pub(crate) store: Store,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     pub(crate) incarnation: Incarnation,
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
@@ -68,6 +70,7 @@ impl Context {
         Context {
             defaults: options.defaults(),
             metrics: Metrics::new(&options.metrics),
+            traces: Traces::new(options.tracer.clone()),
             options,
             clock: Clock::start(),
             meta,

@@ -21,6 +21,7 @@ mod schema;
 mod stream;
 mod topic;
 mod topics;
+mod traces;
 
 pub use broker::{Addresses, Broker, StartError, StopError};
 pub use danube_meta::{CONSENSUS_LOG_TARGET, FILE_NAME as CATALOG_FILE_NAME};

@@ -5,8 +5,10 @@
 //! different settings.
 
 use danube_core::settings::{BrokerDefaults, Limit};
+use opentelemetry::global::BoxedTracer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// All settings of one broker.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub struct BrokerOptions {
     pub policies: Policies,
     /// What `/metrics` shows.
     pub metrics: MetricsOptions,
+    /// Where spans are made of messages that belong to a recorded trace; `None` makes none.
+    pub tracer: Option<Arc<BoxedTracer>>,
 }
 
 /// Window of a subscription unless somebody says otherwise, while no native consumer has opened it.
@@ -133,6 +137,7 @@ impl Default for BrokerOptions {
             storage: StorageOptions::default(),
             policies: Policies::default(),
             metrics: MetricsOptions::default(),
+            tracer: None,
         }
     }
 }

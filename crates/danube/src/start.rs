@@ -7,10 +7,12 @@
 
 use crate::config::{Flags, LogFormat, Settings};
 use crate::failure::Failure;
+use crate::notify;
 use crate::output;
 use crate::signals::Signals;
+use crate::traces::Traces;
 use danube_broker::{Addresses, Broker, CONSENSUS_LOG_TARGET};
-use danube_console::{Console, Options};
+use danube_console::{Access, Console, Options};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -34,7 +36,7 @@ pub fn workers() -> usize {
 /// [`Exit::Usage`](crate::failure::Exit::Usage) for a bad configuration,
 /// [`Exit::Refused`](crate::failure::Exit::Refused) when the broker cannot start or stop.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let settings = Settings::load(&arguments.flags, std::env::vars_os())?;
+    let mut settings = Settings::load(&arguments.flags, std::env::vars_os())?;
     start_logging(settings.log_format, settings.log_level.as_deref())?;
     if !settings.unknown_variables.is_empty() {
         tracing::warn!(
@@ -42,10 +44,19 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
             "environment variables that name no configuration key are ignored"
         );
     }
+    let traces = Traces::start(settings.otlp_endpoint.as_deref())?;
+    settings.broker.tracer = traces.tracer();
     let mut signals = Signals::listen()?;
     let data_dir = settings.broker.data_dir.display().to_string();
 
     let access = settings.console;
+    if access != Access::Off && !settings.broker.http_addr.ip().is_loopback() {
+        tracing::warn!(
+            http = %settings.broker.http_addr,
+            "the console shows topics and messages to whoever reaches the HTTP address; \
+             --console off serves none"
+        );
+    }
     let console = move |at: Addresses, stopping| {
         Console::new(Options { http: at.http, admin: at.admin, access, stopping }).router()
     };
@@ -67,12 +78,15 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         tracing::warn!(reason = failure.message, "the ready line could not be printed");
     }
 
+    notify::ready();
     let name = signals.next().await;
+    notify::stopping();
     tracing::info!(signal = name, "draining; a second signal ends at once");
     let stopped = tokio::select! {
         stopped = broker.stop() => stopped.map_err(|error| error.to_string()),
         name = signals.next() => Err(format!("stopped by a second signal, {name}")),
     };
+    traces.finish().await;
     stopped.map_err(|reason| {
         Failure::refused(reason)
             .help("acknowledged messages are safe; start again on the same data directory")

@@ -52,6 +52,7 @@ pub mod measured;
 mod message;
 mod producer;
 mod schema;
+mod trace_context;
 mod typed;
 
 pub use client::{Client, ClientBuilder};
@@ -62,3 +63,8 @@ pub use message::{Attributes, MessageId, NewMessage};
 pub use producer::{Producer, ProducerBuilder, Receipt, SchemaChoice};
 pub use schema::Schema;
 pub use typed::{TypedConsumer, TypedMessage, TypedProducer};
+
+/// The programs of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/clients/rust-sdk.md")]
+struct Guide;

@@ -1,5 +1,6 @@
 //! A message on its way out, and where it ended up.
 
+use crate::trace_context;
 use bytes::Bytes;
 use danube_core::WallMs;
 use danube_wire::stream;
@@ -91,6 +92,11 @@ impl NewMessage {
     /// ```
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// Lets it belong to the current trace, if there is one and it names none itself.
+    pub(crate) fn join_current_trace(&mut self) {
+        trace_context::inject(&mut self.attributes);
     }
 
     /// Names the schema, by id and version, that the payload was written by.

@@ -37,8 +37,8 @@ use sorted::{Sorted, records, sort};
 pub(crate) use run::{run, write_here};
 pub(crate) use sorted::frame_len;
 
-/// A write that takes so long says that the disk makes others wait.
-const SLOW: Duration = Duration::from_millis(3);
+/// A write that takes so long says that the disk makes others wait, in milliseconds.
+const SLOW_MS: u64 = 3;
 /// How long only the writer's own thread waits for it then, in milliseconds.
 const SLOW_PAUSE_MS: u64 = 2_000;
 
@@ -180,7 +180,7 @@ impl Writer {
         let clock = Arc::clone(&self.shared.options.clock);
         let started = clock.elapsed();
         let written = self.journal.write(&self.group, begun.lsn);
-        if clock.elapsed().saturating_sub(started) >= SLOW {
+        if clock.elapsed().saturating_sub(started) >= Duration::from_millis(SLOW_MS) {
             self.slow_until = clock.tick().after_ms(SLOW_PAUSE_MS);
         }
         if let Err(error) = written {

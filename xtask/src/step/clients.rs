@@ -118,7 +118,7 @@ pub fn build(ground: &Ground) -> Result<PathBuf> {
 
 /// The Python of a virtual environment in `home` with what `folder` requires, made once per
 /// content of `requirements.txt` and version of Python.
-fn environment(shell: &Shell, home: &Path, folder: &Path) -> Result<PathBuf> {
+pub fn environment(shell: &Shell, home: &Path, folder: &Path) -> Result<PathBuf> {
     let requirements = folder.join("requirements.txt");
     let wanted =
         format!("{}\n{}", cmd!(shell, "python3 -VV").read()?, shell.read_file(&requirements)?);

@@ -3,9 +3,11 @@
 //! A step says in one line what it proves, and proves it by running what a person would run.
 //! Cheap steps come first. A new step is a file here and a line in [`STEPS`].
 
+mod book;
 mod clients;
 mod clippy;
 mod fmt;
+mod fuzz;
 mod newcomer;
 mod observability;
 mod test;
@@ -45,5 +47,7 @@ pub const STEPS: &[Step] = &[
         run: observability::run,
     },
     Step { name: "browser", about: "the console works in a browser", run: clients::browser },
+    Step { name: "fuzz", about: "no fuzz target finds anything in seconds", run: fuzz::run },
+    Step { name: "book", about: "every command in docs/ does what its page says", run: book::run },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];

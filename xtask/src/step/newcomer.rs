@@ -48,11 +48,11 @@ pub fn run(ground: &Ground) -> Result<()> {
     if blocks.is_empty() {
         bail!("README has no tour to take");
     }
-    Tour::new(&clone, &ground.target, addresses()?).take(&blocks)
+    Tour::new("README.md", &clone, &ground.target, addresses()?).take(&blocks)
 }
 
 /// Free addresses, under the names by which the commands look for them.
-fn addresses() -> Result<Vec<(&'static str, String)>> {
+pub fn addresses() -> Result<Vec<(&'static str, String)>> {
     // All are held before the first is let go, so that they differ.
     let free = || TcpListener::bind("127.0.0.1:0").context("cannot find a free port");
     let (broker, admin, http) = (free()?, free()?, free()?);
@@ -67,7 +67,8 @@ fn addresses() -> Result<Vec<(&'static str, String)>> {
 }
 
 /// The terminals of a reader who takes the tour.
-struct Tour<'g> {
+pub struct Tour<'g> {
+    page: &'g str,
     folder: &'g Path,
     target: &'g Path,
     environment: Vec<(&'static str, String)>,
@@ -75,17 +76,24 @@ struct Tour<'g> {
 }
 
 impl<'g> Tour<'g> {
-    fn new(
+    /// Of `page`, in `folder`, with `environment` on top of our own.
+    pub fn new(
+        page: &'g str,
         folder: &'g Path,
         target: &'g Path,
         environment: Vec<(&'static str, String)>,
     ) -> Tour<'g> {
-        Tour { folder, target, environment, terminals: BTreeMap::new() }
+        Tour { page, folder, target, environment, terminals: BTreeMap::new() }
     }
 
-    fn take(mut self, blocks: &[Block]) -> Result<()> {
+    /// Does what the blocks say, one after the other.
+    ///
+    /// # Errors
+    /// The first thing that is not as the page says, with its line.
+    pub fn take(mut self, blocks: &[Block]) -> Result<()> {
+        let page = self.page;
         for block in blocks {
-            let place = || format!("README.md line {}, terminal {}", block.line, block.terminal);
+            let place = || format!("{page} line {}, terminal {}", block.line, block.terminal);
             match &block.act {
                 Act::Run { script, until } => {
                     self.run(block.terminal, script, until.as_deref()).with_context(place)?;
@@ -254,7 +262,7 @@ mod tests {
 
     fn take(readme: &str) -> Result<()> {
         let folder = tempfile::tempdir()?;
-        Tour::new(folder.path(), folder.path(), Vec::new()).take(&tour::read(readme)?)
+        Tour::new("README.md", folder.path(), folder.path(), Vec::new()).take(&tour::read(readme)?)
     }
 
     #[test]

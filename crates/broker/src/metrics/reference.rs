@@ -16,7 +16,7 @@ pub(super) fn contract() -> String {
 const HEAD: &str = "# Metrics
 
 Generated from the list in `crates/broker/src/metrics/list.rs`; do not edit. `GET /metrics` on the
-HTTP address answers OpenMetrics text. How to scrape, look and be woken: [operations](../operations.md).
+HTTP address answers OpenMetrics text. How to scrape, look and be woken: [running](../running.md).
 
 A topic or subscription that nobody has used since the broker started, and that has nothing waiting,
 has no series.

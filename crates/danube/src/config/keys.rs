@@ -22,6 +22,7 @@ pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
     /// A sentence for the reference.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the page is made by its test"))]
     pub help: &'static str,
 }
 

@@ -16,7 +16,7 @@ const HEAD: &str = "# Configuration
 Generated from the keys of `danube start`; do not edit. A value is taken from, in this order: a flag,
 an environment variable, the YAML file (`--config-file FILE` or `DANUBE_CONFIG_FILE`), the default. A
 key of a section stands indented under its name in the file. A mistake is told with the flag,
-variable or file and line where it stands, and nothing is started. [Operations](../operations.md) has
+variable or file and line where it stands, and nothing is started. [Running](../running.md) has
 an example.
 
 | key | default | flag | variable | meaning |

@@ -82,6 +82,7 @@ pub fn resolve(figment: &Figment) -> Result<Settings, Failure> {
         storage,
         policies,
         bootstrap_namespaces: namespaces,
+        tracer: None,
         metrics: MetricsOptions {
             topics_max: check.series("metrics.topics_max", given(layer.metrics.topics_max))?,
             subscriptions_max: check

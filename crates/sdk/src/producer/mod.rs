@@ -24,6 +24,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::message::{Attributes, MessageId, NewMessage, now_ms};
 use crate::schema::Schema;
+use crate::trace_context;
 use crate::typed::TypedProducer;
 use danube_core::WallMs;
 use danube_core::ids::{FNV_OFFSET_BASIS, fnv1a_64};
@@ -72,7 +73,8 @@ impl Producer {
         payload: impl AsRef<[u8]>,
         attributes: Option<Attributes>,
     ) -> Result<MessageId, Error> {
-        let attributes: Vec<_> = attributes.into_iter().flatten().collect();
+        let mut attributes: Vec<_> = attributes.into_iter().flatten().collect();
+        trace_context::inject(&mut attributes);
         let message = Message {
             payload: payload.as_ref(),
             publish_time: WallMs(now_ms()),
@@ -117,7 +119,8 @@ impl Producer {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn enqueue(&self, message: NewMessage) -> Result<Receipt, Error> {
+    pub async fn enqueue(&self, mut message: NewMessage) -> Result<Receipt, Error> {
+        message.join_current_trace();
         let message = message.on_wire();
         self.lane_of(message.routing_key).put(&message).await
     }

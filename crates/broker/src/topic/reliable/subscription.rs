@@ -5,7 +5,7 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
-use super::super::claim::{Claim, Outcome};
+use super::super::claim::{Claim, Outcome, Verdict};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
@@ -16,6 +16,7 @@ use super::{Completion, Completions};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
+use crate::traces::Deliveries;
 use danube_core::subscription::{
     Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
@@ -78,6 +79,7 @@ pub(super) struct ReliableSubscription {
     metrics: SubscriptionMetrics,
     /// The first unfinished message, once its age is known or asked for.
     oldest: Option<Offset>,
+    traced: Deliveries,
 }
 
 impl ReliableSubscription {
@@ -118,6 +120,7 @@ impl ReliableSubscription {
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
             oldest: None,
+            traced: context.traces.deliveries(),
         }
     }
 
@@ -227,10 +230,16 @@ impl ReliableSubscription {
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
         let mut offset = claim.first;
-        let mut extended = 0;
         let mut effects = std::mem::take(&mut self.effects);
-        let tell = |answer| {
-            extended += u64::from(matches!(answer, Answer::Extended { .. }));
+        let (mut extended, traced) = (0, &mut self.traced);
+        let tell = |answer: Answer| {
+            match (&claim.verdict, &answer) {
+                (_, Answer::Extended { .. }) => extended += 1,
+                (_, Answer::Stale) => {}
+                (Verdict::Ack, _) => traced.end(offset, "ack"),
+                // What is nacked may be out again already; the note of it came before that.
+                (Verdict::Nack { .. } | Verdict::Extend { .. }, _) => {}
+            }
             outcome.add(offset, answer);
             offset = offset.next();
         };
@@ -345,6 +354,7 @@ impl ReliableSubscription {
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
         self.step(turn, Event::Seek { to });
+        self.traced.end_all("seek");
         self.tell_terms();
         old
     }
@@ -489,11 +499,10 @@ impl ReliableSubscription {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
             Effect::Deliver { consumer, offset, attempt, ticket } => {
-                self.deliver(consumer, offset, attempt, ticket);
+                self.deliver(turn, consumer, (offset, attempt), ticket);
                 if attempt == 1 {
                     let now = *wall.get_or_insert_with(Clock::wall);
-                    let body = self.bodies.get(offset).expect("it was delivered just now");
-                    self.metrics.took(body.publish_time(), now, 1);
+                    self.metrics.took(self.publish_time(offset), now, 1);
                 }
             }
             Effect::Void { consumer, ticket } => {
@@ -529,12 +538,23 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&mut self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
+    fn deliver(
+        &mut self,
+        turn: &Turn<'_>,
+        consumer: ConsumerId,
+        (offset, attempt): (Offset, u32),
+        ticket: u64,
+    ) {
         let body = self.bodies.get(offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get_mut(&consumer).expect("the engine delivers to open streams");
+        self.traced.begin(turn.topic, &self.name, (offset, attempt), body);
         if queue.fill(ticket, Delivered { offset, attempt, record: body.clone() }) {
             self.filled.push(consumer);
         }
+    }
+
+    fn publish_time(&self, offset: Offset) -> WallMs {
+        self.bodies.get(offset).map_or(WallMs(0), Record::publish_time)
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {
@@ -560,12 +580,15 @@ impl ReliableSubscription {
         });
     }
 
-    fn note(&self, turn: &Turn<'_>, note: Note) {
+    fn note(&mut self, turn: &Turn<'_>, note: Note) {
         let (topic, subscription) = (&turn.topic.name, &self.name);
         match note {
             Note::Unmatched(_) => {
                 tracing::debug!(%topic, %subscription, "a message matches nobody's key filter and is skipped");
             }
+            Note::Nack(offset) => self.traced.end(offset, "nack"),
+            Note::AckTimeout(offset) => self.traced.end(offset, "ack_timeout"),
+            Note::ConsumerGone(offset) => self.traced.end(offset, "consumer_gone"),
             Note::Gap { first, end } => {
                 tracing::warn!(%topic, %subscription, %first, %end, "the log does not have messages that were not finished: retention took them, or a power loss; delivery goes on behind them");
             }
