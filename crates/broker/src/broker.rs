@@ -64,6 +64,9 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Largest HTTP/2 frame taken: batches come in few pieces.
 const FRAME_LEN_MAX: u32 = 256 << 10;
+/// Bytes of a write to the log that is done by whoever brings it, where the log's writer has nothing
+/// to do: as quickly done as another thread is woken.
+const INLINE_BYTES_MAX: usize = 16 << 10;
 /// Streams on one connection. An official client holds one per consumer, all on one connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 100_000;
 
@@ -389,6 +392,7 @@ fn open_store(
     store.sync_interval_ms = options.storage.sync_interval_ms;
     store.flush_max_batch_bytes = bytes(options.storage.flush_max_batch_bytes);
     store.cache_bytes_max = bytes(options.storage.cache_bytes);
+    store.inline_bytes_max = INLINE_BYTES_MAX;
     store.clock = Arc::new(Clock::start());
     let mut tell = |at: RecoveryProgress| {
         progress(format!(

@@ -30,34 +30,34 @@ pub(crate) fn token(shared: &Shared) -> Markup {
     html! { input type="hidden" name="token" value=(shared.token.as_str()); }
 }
 
-/// A form of nothing but a button: an operation whose arguments are known.
-pub(crate) struct Button<'a> {
-    pub(crate) op: &'static Op,
-    pub(crate) fields: &'a [(&'a str, &'a str)],
-    /// Where to go after it.
-    pub(crate) then: &'a str,
-    pub(crate) label: &'a str,
-}
-
-impl Button<'_> {
-    pub(crate) fn render(&self, shared: &Shared) -> Markup {
-        let is_allowed = shared.access == Access::On || self.op.spec.effect == Effect::Read;
-        let class = match self.op.spec.effect {
-            Effect::Destructive => "action danger",
-            _ => "action",
-        };
-        html! {
-            form.inline method="post" action=(path(self.op)) {
-                (token(shared))
-                input type="hidden" name="then" value=(self.then);
-                @for (name, value) in self.fields {
-                    // A name of its own says that it is one value of a list.
-                    @let field = if name.contains('.') { (*name).to_owned() } else { format!("arg.{name}") };
-                    input type="hidden" name=(field) value=(value);
-                }
-                button class=(class) type="submit" disabled[!is_allowed]
-                    title=[(!is_allowed).then_some("the console is read-only")] { (self.label) }
+/// A form of nothing but a button: an operation whose arguments are known. `then` is where to go
+/// after it.
+pub(crate) fn button(
+    shared: &Shared,
+    op: &'static Op,
+    fields: &[(&str, &str)],
+    then: &str,
+    label: &str,
+) -> Markup {
+    let is_allowed = shared.access == Access::On || op.spec.effect == Effect::Read;
+    let class = match op.spec.effect {
+        Effect::Destructive => "action danger",
+        _ => "action",
+    };
+    // A name of its own says that it is one value of a list.
+    let name_of = |name: &str| match name.contains('.') {
+        true => name.to_owned(),
+        false => format!("arg.{name}"),
+    };
+    html! {
+        form.inline method="post" action=(path(op)) {
+            (token(shared))
+            input type="hidden" name="then" value=(then);
+            @for (name, value) in fields {
+                input type="hidden" name=(name_of(name)) value=(value);
             }
+            button class=(class) type="submit" disabled[!is_allowed]
+                title=[(!is_allowed).then_some("the console is read-only")] { (label) }
         }
     }
 }

@@ -15,6 +15,7 @@ mod assets;
 mod form;
 mod history;
 mod layout;
+mod links;
 mod live;
 mod model;
 mod outcome;

@@ -51,32 +51,34 @@ pub(crate) async fn follow(shared: Arc<Shared>, request: Request) -> Result<Resp
 }
 
 impl Viewer {
-    /// The next event, once there is something new.
+    /// The next event; none when the page is gone or the broker stops.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Viewer)> {
-        while !self.is_over {
-            // The page that it has is as old as this pause at most.
-            tokio::select! {
-                () = self.shared.stopping.cancelled() => return None,
-                () = tokio::time::sleep(PAUSE) => {}
-            }
-            let event = match crate::pages::show(&self.shared, &self.request).await {
-                Ok(page) => {
-                    let markup = page.live.map(|live| live.into_string()).unwrap_or_default();
-                    if markup == self.shown {
-                        Event::default().event("same").data("")
-                    } else {
-                        self.shown.clone_from(&markup);
-                        // An event has no carriage returns; to a browser they are the same so.
-                        Event::default().event("live").data(markup.replace('\r', "&#13;"))
-                    }
-                }
-                Err(problem) => {
-                    self.is_over = true;
-                    Event::default().event("over").data(problem.message.replace(['\r', '\n'], " "))
-                }
-            };
-            return Some((Ok(event), self));
+        if self.is_over {
+            return None;
         }
-        None
+        // The page that it has is as old as this pause at most.
+        tokio::select! {
+            () = self.shared.stopping.cancelled() => return None,
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+        let event = match crate::pages::show(&self.shared, &self.request).await {
+            Ok(page) => self.told(page.live.map(|live| live.into_string()).unwrap_or_default()),
+            Err(problem) => {
+                self.is_over = true;
+                Event::default().event("over").data(problem.message.replace(['\r', '\n'], " "))
+            }
+        };
+        Some((Ok(event), self))
+    }
+
+    /// The living part as it is now, if it is not as it was.
+    fn told(&mut self, markup: String) -> Event {
+        if markup == self.shown {
+            return Event::default().event("same").data("");
+        }
+        // An event has no carriage returns; to a browser they are the same so.
+        let event = Event::default().event("live").data(markup.replace('\r', "&#13;"));
+        self.shown = markup;
+        event
     }
 }

@@ -67,6 +67,7 @@ impl Body {
         };
         html! {
             @if text.is_empty() { p.quiet { "The payload is empty." } }
+            @else if matches!(self, Body::Bytes(_)) { pre.dump tabindex="0" { (text) } }
             @else { pre.payload tabindex="0" { (cut(&text, LONG_LEN_MAX)) } }
             @if len > LONG_LEN_MAX {
                 p.quiet { "It is longer; this is its beginning. " code { "danube ctl topics peek" } " prints all of it." }

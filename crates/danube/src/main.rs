@@ -74,7 +74,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    if let Command::Start(_) = cli.command {
+        threads.worker_threads(start::workers());
+    }
+    let runtime = match threads.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             return Failure::refused(format!("no threads can be started: {error}")).report();

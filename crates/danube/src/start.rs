@@ -12,7 +12,7 @@ use crate::output;
 use crate::signals::Signals;
 use crate::traces::Traces;
 use danube_broker::{Addresses, Broker, CONSENSUS_LOG_TARGET};
-use danube_console::{Console, Options};
+use danube_console::{Access, Console, Options};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -21,6 +21,13 @@ use tracing_subscriber::EnvFilter;
 pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
+}
+
+/// Threads that serve: all processors but one, which is left to those of the log. On two processors
+/// that is one thread, and it is quicker than two, which would wake each other for every message.
+pub fn workers() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    processors.saturating_sub(1).max(1)
 }
 
 /// Runs the broker until a signal ends it.
@@ -43,6 +50,13 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let data_dir = settings.broker.data_dir.display().to_string();
 
     let access = settings.console;
+    if access != Access::Off && !settings.broker.http_addr.ip().is_loopback() {
+        tracing::warn!(
+            http = %settings.broker.http_addr,
+            "the console shows topics and messages to whoever reaches the HTTP address; \
+             --console off serves none"
+        );
+    }
     let console = move |at: Addresses, stopping| {
         Console::new(Options { http: at.http, admin: at.admin, access, stopping }).router()
     };

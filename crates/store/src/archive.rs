@@ -10,6 +10,7 @@
 use crate::reader::JournalFiles;
 use crate::segment::{SegmentId, SegmentRef};
 use crate::shared::Shared;
+use crate::tend::Pace;
 use crate::topic::Topic;
 use danube_core::WallMs;
 use std::io;
@@ -23,6 +24,14 @@ use copy::Copy;
 use plan::{Work, plan};
 
 pub(crate) use plan::finished_in;
+
+/// What copying takes: open files, and its pace.
+pub(crate) struct Means {
+    /// Journal files to read from.
+    pub files: JournalFiles,
+    /// When to rest.
+    pub pace: Pace,
+}
 
 /// Why a topic could not be archived now.
 #[derive(Debug)]
@@ -38,7 +47,7 @@ pub(crate) struct ArchiveError {
 /// added to `replaced`; they are needed until the next checkpoint. Returns whether it wrote any.
 pub(crate) fn archive(
     shared: &Arc<Shared>,
-    files: &mut JournalFiles,
+    means: &mut Means,
     topic: &Topic,
     settle_below: u64,
     generation: u64,
@@ -47,7 +56,8 @@ pub(crate) fn archive(
 ) -> Result<bool, ArchiveError> {
     let Some(work) = plan(shared, topic, settle_below, now) else { return Ok(false) };
     let rest = work.bytes();
-    let mut copy = Copy { shared, topic, generation, open: None, made: Vec::new(), rest };
+    let Means { files, pace } = means;
+    let mut copy = Copy { shared, topic, generation, pace, open: None, made: Vec::new(), rest };
     let copied = copy.all(&work, files);
     let made = match copied.and_then(|()| copy.close()) {
         Ok(()) => copy.made,

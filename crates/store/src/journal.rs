@@ -7,8 +7,7 @@
 
 use crate::error::{AppendError, CloseError};
 use crate::group::Group;
-use crate::header::{FILE_HEADER_LEN, journal_new_path};
-use crate::room::{Claim, reserve_bytes};
+use crate::room::Claim;
 use crate::secure::mark;
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
@@ -18,6 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 mod active;
 mod former;
 mod rewrite;
+mod roll;
 
 pub(crate) use active::Tip;
 pub(crate) use rewrite::{Content, Kept};
@@ -89,111 +89,6 @@ impl Journal {
         if self.unsafe_kept {
             self.shared.unsafe_from.fetch_min(sequence, Release);
         }
-    }
-
-    /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
-    pub(crate) fn ready(&mut self, bytes: u64, tip: Tip) -> Result<(), AppendError> {
-        let max = self.shared.options.file_bytes_max;
-        // A file that is left has room held back, so the next one has to have as much.
-        let least = reserve_bytes(&self.shared.options) - FILE_HEADER_LEN as u64;
-        if self.former.as_ref().is_some_and(Former::is_done) {
-            // If it failed, what it had is written again below.
-            let _ = self.settle();
-        }
-        loop {
-            if self.unsafe_kept {
-                self.rewrite(tip.lsn)?;
-            }
-            match &self.active {
-                Some(active) if active.is_empty() || active.end_of(bytes) <= max => return Ok(()),
-                Some(_) if self.former.is_some() => {
-                    let _ = self.settle();
-                }
-                Some(_) => match self.begin(tip, least) {
-                    Ok(next) => self.roll(next, tip.lsn)?,
-                    // It has what is held back for what is small, so it has to go on.
-                    Err(_) => return Ok(()),
-                },
-                None => {
-                    let next = self.begin(tip, 0)?;
-                    self.roll(next, tip.lsn)?;
-                }
-            }
-        }
-    }
-
-    fn begin(&self, tip: Tip, bytes: u64) -> Result<Active, AppendError> {
-        let temporary = journal_new_path(&self.shared.options.dir);
-        Active::begin(&self.shared, self.next_sequence, tip, bytes, temporary)
-    }
-
-    /// Goes on in `next`. What the file before has is made durable beside that if nobody waits for
-    /// it. If it does not sync, what of it is not durable is remembered, and `next` is not used.
-    fn roll(&mut self, mut next: Active, lsn: u64) -> Result<(), AppendError> {
-        let unsynced = |active: &mut Active| active.synced_len < active.len;
-        if self.shared.can_defer
-            && self.former.is_none()
-            && let Some(full) = self.active.take_if(unsynced)
-        {
-            self.former = Some(Former::begin(&self.shared, full, &next));
-            self.install(next);
-            return Ok(());
-        }
-        if let Some(former) = &mut self.former {
-            // The one that it takes the place of had nothing that counts.
-            former.replace_next(&next);
-            self.install(next);
-            return Ok(());
-        }
-        if self.sync(0, lsn).is_err() {
-            return Ok(());
-        }
-        // From here on the next file may have its name, and makes void what this one would get.
-        if let Some(full) = self.active.take() {
-            full.trim(&self.shared);
-        }
-        next.sync()?;
-        next.name(&self.shared)?;
-        self.install(next);
-        Ok(())
-    }
-
-    fn install(&mut self, active: Active) {
-        let sequence = active.sequence;
-        self.next_sequence = sequence.saturating_add(1);
-        self.shared.counters.begun.fetch_add(1, Relaxed);
-        self.shared.files.lock().insert(sequence, active.start_lsn);
-        let whole = self.former.as_ref().map_or(sequence, Former::sequence);
-        self.shared.unnamed.store(if active.is_named() { u64::MAX } else { sequence }, Release);
-        self.shared.full_below.store(whole, Release);
-        self.active = Some(active);
-        self.shared.wake.set();
-    }
-
-    /// Waits until the file before the active one is durable, and gives that its name.
-    fn settle(&mut self) -> Result<(), AppendError> {
-        let Some(former) = self.former.take() else { return Ok(()) };
-        let sequence = former.sequence();
-        let Some(mut active) = self.active.take() else {
-            return former.wait(&self.shared).inspect_err(|_| self.all_unsafe(sequence));
-        };
-        let settled = former.wait(&self.shared).and_then(|()| active.name(&self.shared));
-        if let Err(error) = settled {
-            tracing::warn!(%error, "a journal file cannot be relied on; going on in a new one");
-            self.next_sequence = active.sequence;
-            self.all_unsafe(sequence);
-            return Err(error);
-        }
-        let start = active.start_lsn;
-        self.durable_lsn = self.durable_lsn.max(start);
-        let durable = self.kept.partition_point(|kept| kept.header.lsn < start);
-        self.kept.drain(..durable);
-        active.synced_len = active.synced_len.max(FILE_HEADER_LEN as u64);
-        self.shared.unnamed.store(u64::MAX, Release);
-        self.shared.full_below.store(active.sequence, Release);
-        self.active = Some(active);
-        self.shared.wake.set();
-        Ok(())
     }
 
     /// Sees to it that there is room for `bytes` in the active file, and for what such a claim

@@ -45,6 +45,9 @@ pub struct StoreOptions {
     /// Full journal files that stay as they are, so that what is finished soon is never written
     /// twice; older ones are turned into segments.
     pub journal_files_keep: usize,
+    /// Journal files at which the background turns full ones into segments as fast as it can; as long
+    /// as there are fewer, it gives way to those who write.
+    pub journal_files_max: usize,
     /// Journal files kept for reuse once nothing needs them: overwriting is cheaper to sync.
     pub spare_files_max: usize,
     /// Size from which on a segment is not added to, in bytes.
@@ -72,6 +75,7 @@ impl StoreOptions {
             read_queue_max: 4096,
             sync_interval_ms: 1000,
             journal_files_keep: 2,
+            journal_files_max: 16,
             spare_files_max: 2,
             segment_bytes_max: 64 << 20,
             background: true,

@@ -1,7 +1,7 @@
 //! A bell between the writer and the thread that does background work.
 
 use parking_lot::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rings once for any number of [`set`](Wake::set)s.
 #[derive(Debug, Default)]
@@ -27,6 +27,13 @@ impl Wake {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.rang.notify_all();
+    }
+
+    /// Waits for so long, whatever there is to do, unless it is closed.
+    pub(crate) fn rest(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.state.lock();
+        while !state.closed && !self.rang.wait_until(&mut state, until).timed_out() {}
     }
 
     /// Waits until there is something to do or `patience` is over; `false` once closed.

@@ -20,7 +20,7 @@ use crate::journal::{Content, Kept};
 use crate::room::Claim;
 use crate::shared::{Command, Shared, Work, answer};
 use crate::topic::{Batch, CachedBatch, PROMISED_MAX};
-use danube_core::{Offset, WalSyncMode};
+use danube_core::{Offset, Tick, WalSyncMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -37,6 +37,11 @@ use sorted::{Sorted, records, sort};
 pub(crate) use run::{run, write_here};
 pub(crate) use sorted::frame_len;
 
+/// A write that takes so long says that the disk makes others wait, in milliseconds.
+const SLOW_MS: u64 = 3;
+/// How long only the writer's own thread waits for it then, in milliseconds.
+const SLOW_PAUSE_MS: u64 = 2_000;
+
 /// State of the writer thread.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
@@ -48,6 +53,8 @@ pub(crate) struct Writer {
     promised: u64,
     /// When the present group is framed, in milliseconds since the Unix epoch.
     now: u64,
+    /// Until then nobody but the writer's own thread writes, because a write took long.
+    slow_until: Tick,
 }
 
 impl Writer {
@@ -56,7 +63,7 @@ impl Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
         let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
-        Writer { shared, journal, cache, group, tip, promised: 0, now: 0 }
+        Writer { shared, journal, cache, group, tip, promised: 0, now: 0, slow_until: Tick(0) }
     }
 
     fn work_off(&mut self, commands: Vec<Command>) {
@@ -88,8 +95,11 @@ impl Writer {
         self.shared.easy_bytes.store(self.easy_bytes(), Relaxed);
     }
 
-    /// Bytes that can be written with nothing but that.
+    /// Bytes that can be written with nothing but that, and quickly.
     fn easy_bytes(&self) -> u64 {
+        if self.shared.options.clock.tick() < self.slow_until {
+            return 0;
+        }
         // As many messages as that many bytes can be.
         let most = self.shared.options.inline_bytes_max as u64;
         let countable = self.promised + most / RECORD_LEN_BYTES as u64 <= PROMISED_MAX;
@@ -167,8 +177,13 @@ impl Writer {
         let kept_len = self.group.len();
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
-        let started = self.shared.options.clock.elapsed();
-        if let Err(error) = self.journal.write(&self.group, begun.lsn) {
+        let clock = Arc::clone(&self.shared.options.clock);
+        let started = clock.elapsed();
+        let written = self.journal.write(&self.group, begun.lsn);
+        if clock.elapsed().saturating_sub(started) >= Duration::from_millis(SLOW_MS) {
+            self.slow_until = clock.tick().after_ms(SLOW_PAUSE_MS);
+        }
+        if let Err(error) = written {
             self.tip = begun;
             take_back(early.into_iter().chain(late).collect(), &error);
             return self.failed();

@@ -7,6 +7,7 @@ mod book;
 mod clients;
 mod clippy;
 mod fmt;
+mod fuzz;
 mod newcomer;
 mod observability;
 mod package;
@@ -52,6 +53,7 @@ pub const STEPS: &[Step] = &[
         about: "chart and image are as their tools want them",
         run: clients::deploy,
     },
+    Step { name: "fuzz", about: "no fuzz target finds anything in seconds", run: fuzz::run },
     Step { name: "book", about: "every command in docs/ does what its page says", run: book::run },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
     Step {

@@ -342,8 +342,8 @@ impl SubscriptionMetrics {
     }
 
     /// A consumer got more time for a message.
-    pub(crate) fn extended(&self) {
-        self.count(SubscriptionCounter::Extensions, 1);
+    pub(crate) fn extended(&self, count: u64) {
+        self.count(SubscriptionCounter::Extensions, count);
     }
 
     pub(crate) fn unmatched(&self) {

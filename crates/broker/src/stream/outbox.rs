@@ -1,6 +1,6 @@
 //! The writing half of a `Publish` stream: what is to be told, and to whom it is owed.
 //!
-//! Answers come from the log's writer thread, from topics and from the reading half, and go out
+//! Answers come from the thread that wrote to the log, from topics and from the reading half, and go out
 //! together as soon as the connection takes them. What this leaves to others: what the answers are.
 //!
 //! Law: every batch that is handed on is answered once, with offsets or a reason, whatever becomes

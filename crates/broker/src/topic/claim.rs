@@ -56,8 +56,8 @@ impl Claim {
     }
 
     /// What the engine is told, message by message.
-    pub(super) fn events(&self) -> impl Iterator<Item = (Offset, Event)> {
-        (self.first.0..self.end.0).map(|offset| (Offset(offset), self.event(Offset(offset))))
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> {
+        (self.first.0..self.end.0).map(|offset| self.event(Offset(offset)))
     }
 
     fn event(&self, offset: Offset) -> Event {

@@ -53,6 +53,9 @@ pub(super) const FANOUT_LEN_MAX: usize = 16_384;
 /// Bytes of a `NonReliable` topic that may wait in one consumer's queue.
 pub(super) const FANOUT_BYTES_MAX: usize = 8 << 20;
 
+/// Deliveries for which room is kept between steps.
+const ASIDE_KEEP: usize = 32;
+
 /// Why a stream is ended by the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -176,6 +179,8 @@ enum End {
 /// The actor's end of a consumer's queue.
 pub(super) struct ConsumerQueue {
     shared: Arc<Shared>,
+    /// Deliveries that one step makes, to be added together.
+    aside: Vec<(u64, Delivered)>,
 }
 
 /// The connection's end of a consumer's queue.
@@ -203,15 +208,10 @@ pub(super) fn queued_len(delivery: &Delivered) -> usize {
 impl ConsumerQueue {
     pub(super) fn new(key: StreamKey, signals: Arc<Signals>) -> ConsumerQueue {
         let queue = Mutex::new(Queue::default());
-        ConsumerQueue {
-            shared: Arc::new(Shared {
-                key,
-                signals,
-                queue,
-                drained: AtomicU32::new(0),
-                is_clean: AtomicBool::new(false),
-            }),
-        }
+        let drained = AtomicU32::new(0);
+        let is_clean = AtomicBool::new(false);
+        let shared = Arc::new(Shared { key, signals, queue, drained, is_clean });
+        ConsumerQueue { shared, aside: Vec::new() }
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -234,15 +234,30 @@ impl ConsumerQueue {
         self.shared.is_clean.load(Ordering::Acquire)
     }
 
-    pub(super) fn push(&self, ticket: u64, delivery: Delivered) {
+    /// Puts a delivery with the engine's ticket aside; whether it is the first since the last
+    /// [`push_filled`](Self::push_filled).
+    pub(super) fn fill(&mut self, ticket: u64, delivery: Delivered) -> bool {
+        self.aside.push((ticket, delivery));
+        self.aside.len() == 1
+    }
+
+    /// Adds what was put aside; answers how many deliveries those are, and their bytes.
+    pub(super) fn push_filled(&mut self) -> (usize, usize) {
         let mut queue = self.shared.queue.lock();
-        queue.bytes += queued_len(&delivery);
-        queue.items.push_back((ticket, Some(delivery)));
+        let before = queue.bytes;
+        let count = self.aside.len();
+        for (ticket, delivery) in self.aside.drain(..) {
+            queue.bytes += queued_len(&delivery);
+            queue.items.push_back((ticket, Some(delivery)));
+        }
+        self.aside.shrink_to(ASIDE_KEEP);
+        let bytes = queue.bytes - before;
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
             waker.wake();
         }
+        (count, bytes)
     }
 
     /// A delivery is void: if the connection has not taken it, it never does.

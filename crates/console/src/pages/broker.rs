@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::admin::Answer;
 use crate::layout::Page;
+use crate::links::heads;
 use crate::model::{Cluster, Status};
 use crate::problem::Problem;
 use crate::server::Shared;
@@ -37,9 +38,11 @@ pub(super) async fn show(shared: &Shared) -> Result<Page, Problem> {
         section aria-labelledby="brokers" {
             h2 #brokers { "Brokers" }
             table.cards {
-                caption.hidden { "Brokers of the cluster" }
-                thead { tr { th scope="col" { "Broker" } th scope="col" { "State" } th scope="col" { "Role" } th scope="col" { "Clients" } th scope="col" { "Administrators" } th scope="col" { "HTTP" } } }
-                tbody { @for known in &cluster.data.brokers {
+                (heads(
+                "Brokers of the cluster",
+                &["Broker", "State", "Role", "Clients", "Administrators", "HTTP"],
+            ))
+            tbody { @for known in &cluster.data.brokers {
                     tr {
                         th scope="row" { (known.broker_id) }
                         td data-label="State" { (known.broker_status) }

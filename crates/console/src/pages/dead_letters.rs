@@ -4,8 +4,9 @@
 use super::messages::{editable, facts, read};
 use super::trail_of_topic;
 use crate::admin::{Answer, known};
-use crate::form::{self, Button};
+use crate::form::{self, button};
 use crate::layout::Page;
+use crate::links::{self, heads};
 use crate::model::{Letter, Message, Replay};
 use crate::payload::Body;
 use crate::problem::Problem;
@@ -58,7 +59,7 @@ pub(super) async fn list(shared: &Shared, name: &str) -> Result<Page, Problem> {
             section aria-labelledby="all" {
                 h2 #all { "All of them" }
                 div.actions {
-                    (Button { op: known(("topics", "replay-dlq")), fields: &[("topic", name)], then: &topic_path(name, &["dead-letters"]), label: "Replay all …" }.render(shared))
+                    (button(shared, known(("topics", "replay-dlq")), &[("topic", name)], &topic_path(name, &["dead-letters"]), "Replay all …"))
                     (form::link(known(("topics", "replay-dlq")), &[("topic", name)], &topic_path(name, &["dead-letters"]), "Replay some: to another topic, slowly, by attribute"))
                 }
             }
@@ -113,15 +114,14 @@ fn group(
                 @if let Some(subscription) = subscription { ", failed in subscription " strong { (subscription) } }
             }
             div.actions {
-                (Button { op: known(("topics", "replay-dlq")), fields: &fields, then: &here, label: "Replay this group …" }.render(shared))
+                (button(shared, known(("topics", "replay-dlq")), &fields, &here, "Replay this group …"))
             }
             table.cards {
-                caption.hidden { "Dead letters of this group" }
-                thead { tr {
-                    th scope="col" { "Letter" } th scope="col" { "Key" } th scope="col" { "Goes back to" }
-                    th scope="col" { "Payload" } th scope="col" { "Mend" }
-                } }
-                tbody { @for letter in letters { (line(name, letter, bodies.get(&letter.offset))) } }
+                (heads(
+                "Dead letters of this group",
+                &["Letter", "Key", "Goes back to", "Payload", "Mend"],
+            ))
+            tbody { @for letter in letters { (line(name, letter, bodies.get(&letter.offset))) } }
             }
         }
     }
@@ -139,7 +139,7 @@ fn line(name: &str, letter: &Letter, message: Option<&Message>) -> Markup {
             td data-label="Goes back to" {
                 @match &letter.error {
                     Some(error) => { (chip(Level::Warn, "Nowhere yet")) " " (error) },
-                    None => a href=(topic_path(&letter.to, &[])) { (letter.to) },
+                    None => (links::topic(&letter.to)),
                 }
             }
             td.long data-label="Payload" { @if let Some(message) = message { code { (Body::of(message).short()) } } }
@@ -185,10 +185,13 @@ pub(super) async fn one(shared: &Shared, name: &str, offset: &str) -> Result<Pag
             (Body::of(&data).whole())
             p.notice { "This payload is not plain text, so it cannot be mended here. It can be replayed as it is." }
         }
-        div.actions { (Button { op, fields: &fields, then: &here, label: "Replay it as it is …" }.render(shared)) }
+        div.actions { (button(shared, op, &fields, &here, "Replay it as it is …")) }
         h2 { "What came with it" }
         (facts(&data))
     };
+    let payload = editable(&data).map(|_| "…");
+    let replay = json!({"topic": name, "offset": data.offset, "payload": payload});
+    let replay = op.command_line(&crate::admin::arguments(replay));
     let mut trail = trail_of_topic(name);
     trail.push(("Dead letters".to_owned(), here.clone()));
     Ok(Page {
@@ -196,12 +199,7 @@ pub(super) async fn one(shared: &Shared, name: &str, offset: &str) -> Result<Pag
         section: "/topics",
         trail,
         body,
-        lines: vec![
-            line,
-            op.command_line(&crate::admin::arguments(
-                json!({"topic": name, "offset": data.offset, "payload": "…"}),
-            )),
-        ],
+        lines: vec![line, replay],
         ..Page::default()
     })
 }

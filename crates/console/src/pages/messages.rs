@@ -3,6 +3,7 @@
 use super::trail_of_topic;
 use crate::admin::Answer;
 use crate::layout::Page;
+use crate::links::{self, heads};
 use crate::model::{Message, Topic};
 use crate::payload::Body;
 use crate::problem::Problem;
@@ -80,18 +81,43 @@ pub(super) async fn list(shared: &Shared, request: &Request, name: &str) -> Resu
 }
 
 fn begin(name: &str, request: &Request) -> Markup {
-    let by = request.query("by").unwrap_or_default();
+    let words = [
+        ("", "the last ones"),
+        ("earliest", "the earliest"),
+        ("offset", "an offset"),
+        ("time", "a time (UTC)"),
+    ];
+    place(request, &topic_path(name, &["messages"]), "Begin at", &words, "Look")
+}
+
+/// A form that asks for a place in a topic, as [`position`] reads it.
+pub(super) fn place(
+    request: &Request,
+    action: &str,
+    label: &str,
+    words: &[(&str, &str)],
+    submit: &str,
+) -> Markup {
+    let by = request.query("by").or(words.first().map(|(word, _)| *word));
     html! {
-        form.search method="get" action=(topic_path(name, &["messages"])) {
-            div { label for="by" { "Begin at" }
+        form.search method="get" action=(action) {
+            div {
+                label for="by" { (label) }
                 select #by name="by" {
-                    @for (word, label) in [("", "the last ones"), ("earliest", "the earliest"), ("offset", "an offset"), ("time", "a time (UTC)")] {
-                        option value=(word) selected[word == by] { (label) }
+                    @for (word, meaning) in words {
+                        option value=(word) selected[Some(*word) == by] { (meaning) }
                     }
-                } }
-            div { label for="offset" { "Offset" } input #offset type="number" min="0" name="offset" value=[request.query("offset")]; }
-            div { label for="time" { "Time" } input #time type="datetime-local" step="1" name="time" value=[request.query("time")]; }
-            button.action type="submit" { "Look" }
+                }
+            }
+            div {
+                label for="offset" { "Offset" }
+                input #offset type="number" min="0" name="offset" value=[request.query("offset")];
+            }
+            div {
+                label for="time" { "Time" }
+                input #time type="datetime-local" step="1" name="time" value=[request.query("time")];
+            }
+            button.action type="submit" { (submit) }
         }
     }
 }
@@ -99,14 +125,10 @@ fn begin(name: &str, request: &Request) -> Markup {
 fn table(messages: &[Message]) -> Markup {
     html! {
         table.cards {
-            caption.hidden { "Messages" }
-            thead { tr {
-                th scope="col" { "Message" } th scope="col" { "Published" } th scope="col" { "Key" }
-                th.n scope="col" { "Size" } th scope="col" { "Payload" }
-            } }
+            (heads("Messages", &["Message", "Published", "Key", "#Size", "Payload"]))
             tbody { @for message in messages {
                 tr {
-                    th scope="row" { a href=(topic_path(&message.topic, &["messages", &message.offset.to_string()])) { "offset\u{a0}" (message.offset) } }
+                    th scope="row" { (links::message(&message.topic, message.offset)) }
                     td data-label="Published" { (time(message.publish_time)) }
                     td data-label="Key" { (message.key.as_deref().unwrap_or("—")) }
                     td.n data-label="Size" { (bytes(message.size)) }
@@ -197,7 +219,7 @@ pub(super) fn facts(message: &Message) -> Markup {
     });
     html! {
         dl.rows {
-            div { dt { "Topic" } dd { a href=(topic_path(&message.topic, &[])) { (message.topic) } } }
+            div { dt { "Topic" } dd { (links::topic(&message.topic)) } }
             div { dt { "Published" } dd { (time(message.publish_time)) " by " (message.producer) } }
             div { dt { "Key" } dd { @match &message.key { Some(key) => code { (key) }, None => span.quiet { "none" } } } }
             @if let Some(schema) = schema { div { dt { "Schema" } dd { (schema) } } }

@@ -1,8 +1,9 @@
 //! Namespaces, and the limits that hold for their topics.
 
 use crate::admin::{Answer, known};
-use crate::form::{self, Button};
+use crate::form::{self, button};
 use crate::layout::Page;
+use crate::links::heads;
 use crate::model::Limits;
 use crate::problem::Problem;
 use crate::request::{path, with_query};
@@ -15,8 +16,7 @@ pub(super) async fn list(shared: &Shared) -> Result<Page, Problem> {
         shared.admin.read::<Vec<String>>(("namespaces", "list"), json!({})).await?;
     let body = html! {
         table.cards {
-            caption.hidden { "Namespaces" }
-            thead { tr { th scope="col" { "Namespace" } th scope="col" { "Topics" } th scope="col" { "Limits" } } }
+            (heads("Namespaces", &["Namespace", "Topics", "Limits"]))
             tbody { @for name in &data {
                 tr {
                     th scope="row" { a href=(path(&["namespaces", name])) { (name) } }
@@ -45,7 +45,7 @@ pub(super) async fn one(shared: &Shared, name: &str) -> Result<Page, Problem> {
         (super::topic::settings("Limits of its topics", &data.policies))
         div.actions {
             (form::link(known(("namespaces", "set-policies")), &[("namespace", name)], &here, "Change the limits"))
-            (Button { op: known(("namespaces", "delete")), fields: &[("name", name)], then: "/namespaces", label: "Delete …" }.render(shared))
+            (button(shared, known(("namespaces", "delete")), &[("name", name)], "/namespaces", "Delete …"))
         }
     };
     Ok(Page {

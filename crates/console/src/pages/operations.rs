@@ -4,6 +4,7 @@ use crate::act::name;
 use crate::admin::find;
 use crate::form;
 use crate::layout::{Page, sentence};
+use crate::links::heads;
 use crate::problem::Problem;
 use crate::request::{Request, local};
 use crate::server::Shared;
@@ -19,9 +20,8 @@ pub(super) fn list() -> Page {
             section aria-labelledby={ "noun-" (noun) } {
                 h2 id={ "noun-" (noun) } { (about) }
                 table.cards {
-                    caption.hidden { (about) }
-                    thead { tr { th scope="col" { "Operation" } th scope="col" { "What it does" } th scope="col" { "In a shell" } th scope="col" { "Tool" } th scope="col" { "Effect" } } }
-                    tbody { @for op in OPS.iter().filter(|op| op.spec.path.0 == *noun) { (row(op)) } }
+                    (heads(about, &["Operation", "What it does", "In a shell", "Tool", "Effect"]))
+            tbody { @for op in OPS.iter().filter(|op| op.spec.path.0 == *noun) { (row(op)) } }
                 }
             }
         }

@@ -3,6 +3,7 @@
 use crate::admin::Answer;
 use crate::history::Sample;
 use crate::layout::{Page, sentence};
+use crate::links;
 use crate::model::{Attention, Status};
 use crate::problem::Problem;
 use crate::request::topic_path;
@@ -79,7 +80,7 @@ fn line(one: &Attention) -> Markup {
             (chip(known.level, known.word))
             div {
                 p.what {
-                    a href=(topic_path(&one.topic, &[])) { (one.topic) }
+                    (links::topic(&one.topic))
                     @if let Some(name) = &one.subscription {
                         " › " a href=(topic_path(&one.topic, &["subscriptions", name])) { (name) }
                     }
@@ -96,24 +97,23 @@ fn line(one: &Attention) -> Markup {
 
 fn figures(data: &Status, history: &[Sample]) -> Markup {
     let total = &data.total;
-    let of = |get: fn(&Sample) -> f64| -> Vec<(u64, f64)> {
-        history.iter().map(|sample| (sample.at, get(sample))).collect()
+    let charted = |name: &str, now: &str, get: fn(&Sample) -> f64| {
+        let points: Vec<(u64, f64)> =
+            history.iter().map(|sample| (sample.at, get(sample))).collect();
+        let highest = points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        // Neither a rate nor a backlog is beyond what a u64 holds.
+        let most = number(highest.round() as u64);
+        let label = format!("{name}: now {now}, at most {most} in what was seen lately");
+        links::tile(name, now, &spark::chart(&label, data.now, &points))
     };
-    let highest = |get: fn(&Sample) -> f64| history.iter().map(get).fold(0.0, f64::max);
-    let chart = |name: &str, now: String, get: fn(&Sample) -> f64| {
-        let label = format!(
-            "{name}: now {now}, at most {} in what was seen of the last five minutes",
-            number(highest(get) as u64)
-        );
-        spark::chart(&label, data.now, &of(get))
-    };
+    let failures = count(data.log.failures, "write failed", "writes failed");
     html! {
         section aria-labelledby="now" {
             h2 #now { "Now" }
             dl.tiles {
-                div { dt { "Published" } dd { (rate(total.in_per_s)) } dd.chart { (chart("Published", rate(total.in_per_s), |s| s.in_per_s)) } }
-                div { dt { "Finished" } dd { (rate(total.out_per_s)) } dd.chart { (chart("Finished", rate(total.out_per_s), |s| s.out_per_s)) } }
-                div { dt { "Backlog" } dd { (number(total.backlog)) } dd.chart { (chart("Backlog", number(total.backlog), |s| s.backlog)) } }
+                (charted("Published", &rate(total.in_per_s), |s| s.in_per_s))
+                (charted("Finished", &rate(total.out_per_s), |s| s.out_per_s))
+                (charted("Backlog", &number(total.backlog), |s| s.backlog))
                 div {
                     dt { "Oldest unfinished" }
                     dd {
@@ -131,15 +131,21 @@ fn figures(data: &Status, history: &[Sample]) -> Markup {
                     }
                 }
                 div { dt { "With consumers" } dd { (number(total.in_flight)) }
-                    dd.quiet { (number(total.waiting)) " wait to be tried again, " (number(total.blocked)) " block" } }
+                    dd.quiet {
+                        (number(total.waiting)) " wait to be tried again, "
+                        (number(total.blocked)) " block"
+                    } }
                 div { dt { "Consumers" } dd { (number(total.consumers)) }
-                    dd.quiet { (count(total.producers, "producer", "producers")) ", " (count(total.subscriptions, "subscription", "subscriptions")) } }
+                    dd.quiet {
+                        (count(total.producers, "producer", "producers")) ", "
+                        (count(total.subscriptions, "subscription", "subscriptions"))
+                    } }
                 div { dt { "Topics" } dd { (number(data.topics)) }
                     dd.quiet { (count(total.messages, "message", "messages")) " kept" } }
                 div { dt { "On disk" } dd { (bytes(data.log.bytes)) }
                     dd.quiet {
                         @if data.log.failures == 0 { "no write failed" }
-                        @else { (chip(words::Level::Bad, &count(data.log.failures, "write failed", "writes failed"))) }
+                        @else { (chip(words::Level::Bad, &failures)) }
                     }
                 }
             }

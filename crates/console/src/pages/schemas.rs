@@ -3,6 +3,7 @@
 use crate::admin::{Answer, known};
 use crate::form;
 use crate::layout::Page;
+use crate::links::heads;
 use crate::model::{ListedVersion, Subject, Version};
 use crate::problem::Problem;
 use crate::request::{Request, path};
@@ -20,9 +21,8 @@ pub(super) async fn list(shared: &Shared) -> Result<Page, Problem> {
             p.notice { "No schema is registered. With one, a topic's messages are checked before they are stored, and this console can read Avro and Protobuf." }
         } @else {
             table.cards {
-                caption.hidden { "Subjects" }
-                thead { tr { th scope="col" { "Subject" } th scope="col" { "Type" } th.n scope="col" { "Latest version" } th scope="col" { "Compatibility" } } }
-                tbody { @for subject in &data {
+                (heads("Subjects", &["Subject", "Type", "#Latest version", "Compatibility"]))
+            tbody { @for subject in &data {
                     tr {
                         th scope="row" { a href=(path(&["schemas", &subject.subject])) { (subject.subject) } }
                         td data-label="Type" { (subject.schema_type) }
@@ -98,8 +98,7 @@ async fn version(shared: &Shared, subject: &str, version: u32) -> Result<Answer<
 fn table(versions: &[ListedVersion]) -> Markup {
     html! {
         table.cards {
-            caption.hidden { "Versions" }
-            thead { tr { th scope="col" { "Version" } th scope="col" { "Registered" } th scope="col" { "By" } th scope="col" { "Description" } th scope="col" { "Fingerprint" } } }
+            (heads("Versions", &["Version", "Registered", "By", "Description", "Fingerprint"]))
             tbody { @for known in versions {
                 tr {
                     th scope="row" { "version " (known.version) }

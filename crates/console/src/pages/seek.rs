@@ -1,10 +1,11 @@
 //! Moving a cursor: where to, and what that means, before it is done.
 
-use super::messages::position;
+use super::messages::{place, position};
 use super::trail_of_topic;
 use crate::admin::{Answer, known};
-use crate::form::Button;
+use crate::form::button;
 use crate::layout::Page;
+use crate::links::heads;
 use crate::model::{Message, Sought, Topic};
 use crate::payload::Body;
 use crate::problem::Problem;
@@ -42,7 +43,7 @@ pub(super) async fn show(
                     @for part in &sought.data.partitions { (meaning(&described.data, part)) }
                     @if let Some(message) = &next { (message_there(message)) }
                     div.actions {
-                        (Button { op, fields: &fields, then: &then, label: "Move the cursor …" }.render(shared))
+                        (button(shared, op, &fields, &then, "Move the cursor …"))
                         a.action href=(then) { "Leave it where it is" }
                     }
                 }
@@ -64,8 +65,10 @@ fn standing(topic: &Topic, subscription: &str) -> Markup {
     let each = topic.subscriptions.iter().filter(|known| known.name == subscription);
     html! {
         table.cards {
-            caption.hidden { "Where the subscription stands" }
-            thead { tr { th scope="col" { "Partition" } th.n scope="col" { "Cursor" } th.n scope="col" { "First offset" } th.n scope="col" { "Next offset" } th.n scope="col" { "Lag" } } }
+            (heads(
+                "Where the subscription stands",
+                &["Partition", "#Cursor", "#First offset", "#Next offset", "#Lag"],
+            ))
             tbody { @for known in each {
                 @let part = topic.partitions.iter().find(|part| part.name == known.topic);
                 tr {
@@ -81,20 +84,14 @@ fn standing(topic: &Topic, subscription: &str) -> Markup {
 }
 
 fn form(request: &Request, topic: &str, subscription: &str) -> Markup {
-    let by = request.query("by").unwrap_or("offset");
-    html! {
-        form.search method="get" action=(topic_path(topic, &["subscriptions", subscription, "seek"])) {
-            div { label for="by" { "Go on from" }
-                select #by name="by" {
-                    @for (word, label) in [("offset", "an offset"), ("time", "a time (UTC)"), ("earliest", "the earliest"), ("latest", "the latest")] {
-                        option value=(word) selected[word == by] { (label) }
-                    }
-                } }
-            div { label for="offset" { "Offset" } input #offset type="number" min="0" name="offset" value=[request.query("offset")]; }
-            div { label for="time" { "Time" } input #time type="datetime-local" step="1" name="time" value=[request.query("time")]; }
-            button.action type="submit" { "Preview" }
-        }
-    }
+    let words = [
+        ("offset", "an offset"),
+        ("time", "a time (UTC)"),
+        ("earliest", "the earliest"),
+        ("latest", "the latest"),
+    ];
+    let here = topic_path(topic, &["subscriptions", subscription, "seek"]);
+    place(request, &here, "Go on from", &words, "Preview")
 }
 
 fn meaning(topic: &Topic, part: &crate::model::SoughtPartition) -> Markup {

@@ -3,8 +3,9 @@
 
 use super::trail_of_topic;
 use crate::admin::{Answer, known};
-use crate::form::{self, Button};
+use crate::form::{self, button};
 use crate::layout::{Page, sentence};
+use crate::links::{self, heads};
 use crate::model::{Explained, Explanation, Failing, FailurePolicy, Subscription, Topic};
 use crate::problem::Problem;
 use crate::request::topic_path;
@@ -175,9 +176,9 @@ fn remedies(shared: &Shared, one: &Subscription, failing: &Failing, to: &Letters
         div.actions {
             a.action href=(topic_path(&one.topic, &["messages", &offset])) { "Read the message" }
             @if to.is_there {
-                (Button { op: known(("topics", "set-failure-policy")), fields: &dead_letter, then: &here, label: "Send it to the dead letters" }.render(shared))
+                (button(shared, known(("topics", "set-failure-policy")), &dead_letter, &here, "Send it to the dead letters"))
             } @else {
-                (Button { op: known(("topics", "create")), fields: &[("topic", to.name), ("intent", "event_stream")], then: &here, label: "Create the dead-letter topic, to send it there" }.render(shared))
+                (button(shared, known(("topics", "create")), &[("topic", to.name), ("intent", "event_stream")], &here, "Create the dead-letter topic, to send it there"))
             }
             @if one.cursor == failing.offset { a.action href=(skip) { "Move the cursor past it …" } }
         }
@@ -202,14 +203,13 @@ fn failing(one: &Subscription, now: u64) -> Markup {
             section aria-labelledby={ "failing-" (one.topic) } {
                 h2 id={ "failing-" (one.topic) } { "Failing messages" }
                 table.cards {
-                    caption.hidden { "Messages that failed and are not finished" }
-                    thead { tr {
-                        th scope="col" { "Message" } th scope="col" { "Key" } th scope="col" { "State" }
-                        th.n scope="col" { "Attempts" } th scope="col" { "Last reason" }
-                    } }
-                    tbody { @for failing in &one.failing {
+                    (heads(
+                "Messages that failed and are not finished",
+                &["Message", "Key", "State", "#Attempts", "Last reason"],
+            ))
+            tbody { @for failing in &one.failing {
                         tr {
-                            th scope="row" { a href=(topic_path(&one.topic, &["messages", &failing.offset.to_string()])) { "offset\u{a0}" (failing.offset) } }
+                            th scope="row" { (links::message(&one.topic, failing.offset)) }
                             td data-label="Key" { (failing.key.as_deref().unwrap_or("—")) }
                             td data-label="State" { (state(failing, now)) }
                             td.n data-label="Attempts" { (failing.attempts) }
@@ -241,9 +241,8 @@ fn consumers(one: &Subscription) -> Markup {
             @if one.consumers.is_empty() { p.notice { "No consumer has subscribed by this name." } }
             @else {
                 table.cards {
-                    caption.hidden { "Consumers and what they hold" }
-                    thead { tr { th scope="col" { "Consumer" } th scope="col" { "State" } th.n scope="col" { "Holds" } th scope="col" { "Keys" } } }
-                    tbody { @for consumer in &one.consumers {
+                    (heads("Consumers and what they hold", &["Consumer", "State", "#Holds", "Keys"]))
+            tbody { @for consumer in &one.consumers {
                         tr {
                             th scope="row" { (consumer.name) }
                             td data-label="State" {
@@ -280,7 +279,7 @@ fn actions(shared: &Shared, topic: &str, one: &Subscription) -> Markup {
                 a.action href=(topic_path(topic, &["subscriptions", &one.name, "seek"])) { "Seek …" }
                 (form::link(known(("topics", "set-failure-policy")), &names, &here, "Change the failure policy"))
                 (form::link(known(("topics", "set-dispatch-config")), &names, &here, "Change the window"))
-                (Button { op: known(("topics", "unsubscribe")), fields: &names, then: &back, label: "Remove …" }.render(shared))
+                (button(shared, known(("topics", "unsubscribe")), &names, &back, "Remove …"))
             }
         }
     }

@@ -2,15 +2,17 @@
 //! not move, and every setting with where it comes from.
 
 use crate::admin::{Answer, known};
-use crate::form::{self, Button};
+use crate::form;
 use crate::history::Sample;
 use crate::layout::{Page, sentence};
+use crate::links::{self, heads};
 use crate::model::{Explanation, Setting, Status, Subscription, Topic};
 use crate::problem::Problem;
 use crate::request::topic_path;
 use crate::server::Shared;
 use crate::spark;
-use crate::words::{Level, chip, count, intent, number, rate, reason, sharing, survives};
+use crate::words::{Level, chip, clock, count, intent, number, rate, reason, sharing, survives};
+use danube_ops::Op;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -55,10 +57,11 @@ fn now(shared: &Shared, status: &Status, data: &Topic) -> Markup {
         backlog: figures.backlog as f64,
     };
     let history = shared.histories.look(&data.topic, sample);
-    let chart = |name: &str, now: &str, get: fn(&Sample) -> f64| {
+    let charted = |name: &str, now: &str, get: fn(&Sample) -> f64| {
         let points: Vec<(u64, f64)> =
             history.iter().map(|sample| (sample.at, get(sample))).collect();
-        spark::chart(&format!("{name}: now {now}"), status.now, &points)
+        let chart = spark::chart(&format!("{name}: now {now}"), status.now, &points);
+        links::tile(name, now, &chart)
     };
     let (published, finished) = (rate(figures.in_per_s), rate(figures.out_per_s));
     let backlog = number(data.subscriptions.iter().map(|known| known.backlog).sum());
@@ -69,15 +72,23 @@ fn now(shared: &Shared, status: &Status, data: &Topic) -> Markup {
                 Some(known) => { strong { (known.intent) } " · " (intent(&known.intent)) },
                 None => "Made without an intent.",
             }
-            " An acknowledged publish " (survives(&data.delivery, &data.wal_sync_mode)) "."
+            @if data.delivery == "Reliable" { " A publish that was acknowledged " } @else { " Its messages are " }
+            (survives(&data.delivery, &data.wal_sync_mode)) "."
         }
         dl.tiles {
             @if row.is_some() {
-                div { dt { "Published" } dd { (published) } dd.chart { (chart("Published", &published, |s| s.in_per_s)) } }
-                div { dt { "Finished" } dd { (finished) } dd.chart { (chart("Finished", &finished, |s| s.out_per_s)) } }
+                (charted("Published", &published, |s| s.in_per_s))
+                (charted("Finished", &finished, |s| s.out_per_s))
             }
-            div { dt { "Backlog" } dd { (backlog) } dd.chart { (chart("Backlog", &backlog, |s| s.backlog)) } }
-            div { dt { "Kept" } dd { (number(kept)) } dd.quiet { (count(data.partitions.len() as u64, "partition", "partitions")) ", " (count(figures.producers, "producer", "producers")) } }
+            (charted("Backlog", &backlog, |s| s.backlog))
+            div {
+                dt { "Kept" }
+                dd { (number(kept)) }
+                dd.quiet {
+                    (count(data.partitions.len() as u64, "partition", "partitions")) ", "
+                    (count(figures.producers, "producer", "producers"))
+                }
+            }
         }
     }
 }
@@ -87,20 +98,19 @@ fn subscriptions(data: &Topic) -> Markup {
         section aria-labelledby="subscriptions" {
             h2 #subscriptions { "Subscriptions" }
             @if data.subscriptions.is_empty() {
-                p.notice { "Nobody has subscribed yet. Messages that come now are there for who subscribes from the earliest on." }
+                p.notice {
+                    "Nobody has subscribed yet. "
+                    @if data.delivery == "Reliable" {
+                        "What comes now is there for whoever subscribes from the earliest message on."
+                    } @else { "What comes now goes to nobody." }
+                }
             } @else {
                 table.cards {
-                    caption.hidden { "Subscriptions, and why each does not move" }
-                    thead { tr {
-                        th scope="col" { "Subscription" }
-                        th.n scope="col" { "Lag" }
-                        th.n scope="col" { "In flight" }
-                        th.n scope="col" { "Retrying" }
-                        th.n scope="col" { "Blocked" }
-                        th.n scope="col" { "Consumers" }
-                        th scope="col" { "Why it does not move" }
-                    } }
-                    tbody { @for known in &data.subscriptions { (subscription(data, known)) } }
+                    (heads(
+                "Subscriptions, and why each does not move",
+                &["Subscription", "#Lag", "#In flight", "#Retrying", "#Blocked", "#Consumers", "Why it does not move"],
+            ))
+            tbody { @for known in &data.subscriptions { (subscription(data, known)) } }
                 }
             }
         }
@@ -113,7 +123,7 @@ fn subscription(data: &Topic, known: &Subscription) -> Markup {
     html! {
         tr {
             th scope="row" {
-                a href=(topic_path(&known.topic, &["subscriptions", &known.name])) { (known.name) }
+                (links::subscription(&known.topic, &known.name))
                 @if known.topic != data.topic { span.quiet { " on " (known.topic) } }
                 span.quiet title=(sharing(&known.r#type)) { " · " (known.r#type) }
             }
@@ -138,18 +148,22 @@ fn failing(data: &Topic) -> Markup {
             section aria-labelledby="blocked" {
                 h2 #blocked { "Blocked keys and messages" }
                 table.cards {
-                    caption.hidden { "Messages that block" }
-                    thead { tr {
-                        th scope="col" { "Message" } th scope="col" { "Key" } th scope="col" { "Subscription" }
-                        th scope="col" { "Since" } th.n scope="col" { "Attempts" } th scope="col" { "Last reason" }
-                    } }
+                    (heads(
+                "Messages that block",
+                &["Message", "Key", "Subscription", "Since", "#Attempts", "Last reason"],
+            ))
                     tbody {
                         @for (known, failing) in blocked {
                             tr {
-                                th scope="row" { a href=(topic_path(&known.topic, &["messages", &failing.offset.to_string()])) { "offset\u{a0}" (failing.offset) } }
+                                th scope="row" { (links::message(&known.topic, failing.offset)) }
                                 td data-label="Key" { (failing.key.as_deref().unwrap_or("—")) }
-                                td data-label="Subscription" { a href=(topic_path(&known.topic, &["subscriptions", &known.name])) { (known.name) } }
-                                td data-label="Since" { @if let Some(at) = failing.blocked_since { (crate::words::clock(at)) } @else { "before the last start" } }
+                                td data-label="Subscription" { (links::subscription(&known.topic, &known.name)) }
+                                td data-label="Since" {
+                                    @match failing.blocked_since {
+                                        Some(at) => (clock(at)),
+                                        None => "before the last start",
+                                    }
+                                }
                                 td.n data-label="Attempts" { (failing.attempts) }
                                 td data-label="Reason" { (failing.reason) }
                             }
@@ -171,6 +185,8 @@ fn actions(shared: &Shared, data: &Topic) -> Markup {
         policies.find_map(|policy| policy.dead_letter_topic.as_deref())
     });
     let is_letters = data.topic.ends_with("-dlq");
+    let button =
+        |op: &'static Op, then: &str, label: &str| form::button(shared, op, &topic, then, label);
     html! {
         section aria-labelledby="actions" {
             h2 #actions { "Look and act" }
@@ -184,8 +200,8 @@ fn actions(shared: &Shared, data: &Topic) -> Markup {
                 (form::link(known(("topics", "create-subscription")), &topic, &here, "Create a subscription"))
                 (form::link(known(("topics", "configure")), &topic, &here, "Configure"))
                 (form::link(known(("topics", "configure-schema")), &topic, &here, "Set a schema"))
-                (Button { op: known(("topics", "unload")), fields: &topic, then: &here, label: "Unload" }.render(shared))
-                (Button { op: known(("topics", "delete")), fields: &topic, then: "/topics", label: "Delete …" }.render(shared))
+                (button(known(("topics", "unload")), &here, "Unload"))
+                (button(known(("topics", "delete")), "/topics", "Delete …"))
             }
         }
     }
@@ -207,7 +223,8 @@ fn meaning(data: &Topic, explained: &Explanation) -> Markup {
                     @match &data.schema_subject {
                         Some(subject) => {
                             a href=(crate::request::path(&["schemas", subject])) { (subject) }
-                            @if let (Some(version), Some(kind)) = (data.schema_version, &data.schema_type) { ", version " (version) ", " (kind) }
+                            @if let Some(version) = data.schema_version { ", version " (version) }
+                            @if let Some(kind) = &data.schema_type { ", " (kind) }
                             @if let Some(policy) = &data.validation_policy { ", validation " (policy) }
                         }
                         None => "none",
@@ -224,8 +241,7 @@ pub(super) fn settings(title: &str, settings: &[Setting]) -> Markup {
         details open {
             summary { h2.inline { (title) } }
             table.cards {
-                caption.hidden { (title) }
-                thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "From" } } }
+                (heads(title, &["Setting", "Value", "From"]))
                 tbody {
                     @for setting in settings {
                         tr {
@@ -259,12 +275,14 @@ fn partitions(data: &Topic) -> Markup {
         details open[data.partitions.len() > 1] {
             summary { h2.inline { "Partitions" } }
             table.cards {
-                caption.hidden { "Partitions and their offsets" }
-                thead { tr { th scope="col" { "Partition" } th.n scope="col" { "First offset" } th.n scope="col" { "Next offset" } } }
+                (heads(
+                "Partitions and their offsets",
+                &["Partition", "#First offset", "#Next offset"],
+            ))
                 tbody {
                     @for part in &data.partitions {
                         tr {
-                            th scope="row" { a href=(topic_path(&part.name, &[])) { (part.name) } }
+                            th scope="row" { (links::topic(&part.name)) }
                             td.n data-label="First offset" { (number(part.start_offset)) }
                             td.n data-label="Next offset" { (number(part.next_offset)) }
                         }

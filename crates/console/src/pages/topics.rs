@@ -3,9 +3,10 @@
 
 use crate::admin::{Answer, known};
 use crate::layout::Page;
+use crate::links::{self, heads};
 use crate::model::{Row, Status};
 use crate::problem::Problem;
-use crate::request::{Request, topic_path, with_query};
+use crate::request::{Request, with_query};
 use crate::server::Shared;
 use crate::words::{Level, chip, count, intent, number, rate, survives};
 use maud::{Markup, html};
@@ -42,7 +43,7 @@ pub(super) async fn show(shared: &Shared, request: &Request) -> Result<Page, Pro
             @if data.found != data.topics { " of " (number(data.topics)) }
             @if pages > 1 { ", page " (number(page)) " of " (number(pages)) }
         }
-        @if data.found == 0 { (nothing(&data, search.is_some() || namespace.is_some())) }
+        @if data.rows.is_empty() { (nothing(&data, search.is_some() || namespace.is_some())) }
         @else { (table(&data.rows)) }
         (pager(page, pages, request))
     };
@@ -83,7 +84,7 @@ fn nothing(data: &Status, is_searched: bool) -> Markup {
     html! {
         @if data.topics == 0 {
             p.notice { "There is no topic yet. A producer's first message makes one, or create one with an intent." }
-        } @else if is_searched {
+        } @else if data.found == 0 && is_searched {
             p.notice { "No topic has that in its name. " a href="/topics" { "Show all" } }
         } @else {
             p.notice { "This page is past the end. " a href="/topics" { "Back to the first" } }
@@ -98,17 +99,10 @@ pub(super) fn table(rows: &[Row]) -> Markup {
     }
     html! {
         table.cards {
-            caption.hidden { "Topics and their figures" }
-            thead { tr {
-                th scope="col" { "Topic" }
-                th scope="col" { "Intent and durability" }
-                th.n scope="col" { "Published" }
-                th.n scope="col" { "Finished" }
-                th.n scope="col" { "Backlog" }
-                th.n scope="col" { "In flight" }
-                th.n scope="col" { "Consumers" }
-                th scope="col" { "State" }
-            } }
+            (heads(
+                "Topics and their figures",
+                &["Topic", "Intent and durability", "#Published", "#Finished", "#Backlog", "#In flight", "#Consumers", "State"],
+            ))
             tbody { @for row in rows { (line(row)) } }
         }
     }
@@ -119,7 +113,7 @@ fn line(row: &Row) -> Markup {
     html! {
         tr {
             th scope="row" {
-                a href=(topic_path(&row.topic, &[])) { (row.topic) }
+                (links::topic(&row.topic))
                 @if row.partitions > 0 { span.quiet { " " (count(row.partitions.into(), "partition", "partitions")) } }
             }
             td data-label="For" {

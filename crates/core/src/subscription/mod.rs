@@ -178,8 +178,24 @@ impl Subscription {
 
     /// Takes in one event and appends what is to be done. `now` must not run backwards.
     pub fn step(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) -> Answer {
+        let mut answer = Answer::Unchanged;
+        self.step_all(now, std::iter::once(event), |it| answer = it, out);
+        answer
+    }
+
+    /// As [`step`](Self::step), of events that come together, each answered by `tell`; what follows
+    /// from them is done once, after the last.
+    pub fn step_all(
+        &mut self,
+        now: Tick,
+        events: impl IntoIterator<Item = Event>,
+        mut tell: impl FnMut(Answer),
+        out: &mut Vec<Effect>,
+    ) {
         self.loaded.get_or_insert(now);
-        let answer = self.take(now, event, out);
+        for event in events {
+            tell(self.take(now, event, out));
+        }
         while let Some(number) = self.idle.pop() {
             self.hand_over(now, number, out);
         }
@@ -190,7 +206,6 @@ impl Subscription {
         self.park_newest(out);
         self.read_bodies(now, out);
         self.fetch(now, out);
-        answer
     }
 
     fn take(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) -> Answer {

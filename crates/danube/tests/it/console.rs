@@ -1,7 +1,7 @@
 //! The console of a real broker, over plain HTTP: a poisoned ledger is visible with its reason, a
 //! mended message is replayed, and what is not one of its own forms does nothing.
 
-use crate::harness::Node;
+use crate::harness::{Node, danube_ok};
 use crate::tools::topics_ok;
 use danube_sdk::{Client, Consumer, NewMessage, Position};
 use std::io::{Read, Write};
@@ -74,13 +74,13 @@ impl Browser<'_> {
     }
 
     /// Waits until a page has that on it.
-    fn until(&self, path: &str, wanted: &str) -> String {
+    async fn until(&self, path: &str, wanted: &str) -> String {
         for _ in 0..3_000 {
-            let page = self.get(path).body;
+            let page = block_in_place(|| self.get(path).body);
             if page.contains(wanted) {
                 return page;
             }
-            std::thread::sleep(Duration::from_millis(20));
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("{path} never had {wanted:?}: {}", self.get(path).body);
     }
@@ -129,34 +129,61 @@ async fn a_blocked_key_is_found_mended_and_replayed() {
         let done = work(&consumer, 2).await;
         (consumer, done)
     });
-    block_in_place(|| {
-        let seen = browser.until(page, "Key blocked");
-        for wanted in
-            [">offset\u{a0}1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
-        {
-            assert!(seen.contains(wanted), "{wanted}: {seen}");
-        }
-        assert!(!seen.contains(HOSTILE), "{seen}");
-        let overview = browser.get("/").body;
-        assert!(overview.contains("Key blocked") && overview.contains("Find the message"));
+    let seen = browser.until(page, "Key blocked").await;
+    for wanted in
+        [">offset\u{a0}1<", "<code>b</code>", "after 2 attempts", "no number &lt;script&gt;"]
+    {
+        assert!(seen.contains(wanted), "{wanted}: {seen}");
+    }
+    assert!(!seen.contains(HOSTILE), "{seen}");
+    let overview = browser.until("/", "Find the message").await;
+    assert!(overview.contains("Key blocked"), "{overview}");
 
-        let release =
-            "arg.topic=/default/ledger&arg.subscription=audit&arg.poison_policy=dead_letter";
-        let told = browser.send("/operations/topics/set-failure-policy", release);
-        assert!(told.contains("<h1>Done</h1>"), "{told}");
-        browser.until(page, "Drained");
-        let letters =
-            browser.until("/topics/default/ledger-dlq/dead-letters", "1 dead letter waits");
-        assert!(letters.contains("Replay this group") && !letters.contains(HOSTILE), "{letters}");
+    let release = "arg.topic=/default/ledger&arg.subscription=audit&arg.poison_policy=dead_letter";
+    let release = block_in_place(|| browser.send("/operations/topics/set-failure-policy", release));
+    assert!(release.contains("<h1>Done</h1>"), "{release}");
+    browser.until(page, "Drained").await;
+    let letters = "/topics/default/ledger-dlq/dead-letters";
+    let waiting = browser.until(letters, "1 dead letter waits").await;
+    assert!(waiting.contains("Replay this group") && !waiting.contains(HOSTILE), "{waiting}");
 
-        let mended = "arg.topic=/default/ledger-dlq&arg.offset=0&arg.payload=mended%0D%0Aby+hand";
-        let told = browser.send("/operations/topics/replay-dlq", mended);
-        assert!(told.contains("<h1>Done</h1>"), "{told}");
-        browser.until("/topics/default/ledger-dlq/dead-letters", "None waits");
-    });
+    let mended = "arg.topic=/default/ledger-dlq&arg.offset=0&arg.payload=mended%0D%0Aby+hand";
+    let mended = block_in_place(|| browser.send("/operations/topics/replay-dlq", mended));
+    assert!(mended.contains("<h1>Done</h1>"), "{mended}");
+    browser.until(letters, "None waits").await;
     let (_consumer, done) = worker.await.expect("no panic");
     assert_eq!(done, ["behind", "mended\nby hand"]);
-    block_in_place(|| browser.until("/", "Nothing needs attention."));
+    browser.until("/", "Nothing needs attention.").await;
+    block_in_place(|| {
+        let admin = &node.addresses().admin;
+        let line = ["ctl", "--endpoint", admin, "overview", "--search", "LEDGER", "--sort", "name"];
+        let told = danube_ok(&line);
+        assert!(told.contains("Nothing needs attention.") && told.contains(LETTERS), "{told}");
+        assert!(danube_ok(&[&line[..], &["--skip", "1"]].concat()).contains(LETTERS));
+        assert!(!danube_ok(&[&line[..], &["--skip", "2"]].concat()).contains(LEDGER));
+    });
+}
+
+#[test]
+fn many_topics_are_searched_sorted_and_cut_by_the_broker() {
+    let node = Node::start();
+    let browser = Browser { node: &node };
+    let topic = |n| format!("  - {{name: /default/t-{n:03}, intent: audit_log}}\n");
+    let manifest = format!("topics:\n{}", (0..120).map(topic).collect::<String>());
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), manifest).expect("written");
+    let path = file.path().to_str().expect("text");
+    danube_ok(&["ctl", "--endpoint", &node.addresses().admin, "apply", "-f", path]);
+    let last = browser.get("/topics?page=3").body;
+    assert!(last.contains("120 topics, page 3 of 3") && last.contains("/default/t-119"), "{last}");
+    assert!(!last.contains("/default/t-099<") && last.contains("rel=\"prev\""), "{last}");
+    let found = browser.get("/topics?search=T-05&sort=backlog").body;
+    assert!(found.contains("10 topics of 120") && found.contains("/default/t-059"), "{found}");
+    assert!(browser.get("/topics?search=nothing").body.contains("No topic has that in its name"));
+    assert!(browser.get("/topics?page=9").body.contains("past the end"));
+    let unknown = browser.get("/topics?sort=colour");
+    assert!(unknown.body.contains("topics cannot be sorted by `colour`") || unknown.status == 400);
+    assert_eq!(browser.get("/topics?namespace=default&search=t-007").status, 200);
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Codec {
         let limits = PayloadLimits::default();
         match schema.kind() {
             // Checked as it is written, so that numbers and the order of keys stay the value's own.
-            SchemaType::JsonSchema | SchemaType::Number => {
+            SchemaType::JsonSchema => {
                 let payload = write_json(value)?;
                 schema.validate(&payload, &limits).map_err(|faults| first(&faults))?;
                 Ok(payload)
@@ -54,7 +54,7 @@ impl Codec {
         let schema = self.schema()?;
         let limits = PayloadLimits::default();
         match schema.kind() {
-            SchemaType::JsonSchema | SchemaType::Number => {
+            SchemaType::JsonSchema => {
                 schema.validate(payload, &limits).map_err(|faults| first(&faults))?;
                 read_json(payload)
             }

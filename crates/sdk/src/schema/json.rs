@@ -21,14 +21,14 @@ impl Codec {
 
     pub(super) fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Bytes, String> {
         match self.0.as_str() {
-            "json_schema" | "number" => write_json(value),
+            "json_schema" => write_json(value),
             _ => Err(self.unknown()),
         }
     }
 
     pub(super) fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, String> {
         match self.0.as_str() {
-            "json_schema" | "number" => read_json(payload),
+            "json_schema" => read_json(payload),
             _ => Err(self.unknown()),
         }
     }

@@ -10,6 +10,7 @@ use crate::error::ReadError;
 use crate::reader::{Failure, JournalFiles, Run};
 use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter};
 use crate::shared::Shared;
+use crate::tend::Pace;
 use crate::topic::Topic;
 use std::io;
 use std::ops::Range;
@@ -20,6 +21,7 @@ pub(super) struct Copy<'a> {
     pub shared: &'a Arc<Shared>,
     pub topic: &'a Topic,
     pub generation: u64,
+    pub pace: &'a mut Pace,
     pub open: Option<SegmentWriter>,
     pub made: Vec<SegmentRef>,
     /// About how many bytes are still to come.
@@ -146,7 +148,10 @@ impl Copy<'_> {
                 self.open.insert(begun)
             }
         };
-        open.push(first, time, batch, range).map_err(fail)
+        let before = open.len();
+        open.push(first, time, batch, range).map_err(fail)?;
+        self.pace.copied(open.len() - before);
+        Ok(())
     }
 
     /// Ends the open segment.

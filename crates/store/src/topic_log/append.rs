@@ -22,8 +22,9 @@ impl TopicLog {
     /// which appends come.
     ///
     /// `done` is called once: with the offsets when the log has what `sync` promises, or with an
-    /// error when nothing was appended. It runs on the writer thread (or on the caller's, when
-    /// refused at once), so it must be cheap and must not wait: send to a channel and return.
+    /// error when nothing was appended. It runs on the thread that wrote: the writer's own, or the
+    /// caller's, when it is refused or written at once. So it must be cheap, must not wait and must
+    /// not need a lock that the caller holds: send to a channel and return.
     /// An `async` append is answered before it is written; readers see it after.
     pub fn append(
         &self,

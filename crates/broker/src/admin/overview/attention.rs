@@ -146,3 +146,66 @@ fn reason(known: &SubscriptionDescription) -> Option<(&'static str, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use danube_core::{Offset, SubscriptionName, SubscriptionType};
+
+    fn known(why_code: &'static str, failing: &[(u32, bool)]) -> SubscriptionDescription {
+        let failing = failing.iter().zip(0..).map(|(&(attempts, blocked), offset)| Failing {
+            offset: Offset(offset),
+            key: Some("k\n".into()),
+            attempts,
+            reason: "no number".into(),
+            blocked,
+            for_ms: None,
+            in_ms: None,
+        });
+        SubscriptionDescription {
+            name: SubscriptionName::parse("s").expect("well formed"),
+            kind: SubscriptionType::KeyShared,
+            cursor: Offset(0),
+            backlog: 1,
+            in_flight: 0,
+            waiting_redelivery: 0,
+            blocked: 0,
+            consumers: Vec::new(),
+            window_max: 1,
+            unmatched: 0,
+            dropped: 0,
+            why: "as it says".into(),
+            why_code,
+            failing: failing.collect(),
+        }
+    }
+
+    #[test]
+    fn what_goes_on_by_itself_needs_no_attention() {
+        for code in ["drained", "awaiting_ack", "awaiting_retry", "rate_limited", "fetching", ""] {
+            assert_eq!(reason(&known(code, &[])), None, "{code}");
+            assert_eq!(reason(&known(code, &[(2, false)])), None, "{code}: it may yet succeed");
+        }
+        let again = reason(&known("awaiting_retry", &[(1, false), (3, false)]));
+        let told = "offset 1 with key `k\\n` failed 3 times: no number".to_owned();
+        assert_eq!(again, Some(("failing", told)));
+    }
+
+    #[test]
+    fn what_blocks_is_told_even_when_nobody_is_there() {
+        assert_eq!(reason(&known("no_consumer", &[])).map(|(code, _)| code), Some("no_consumer"));
+        let blocked = reason(&known("no_consumer", &[(4, true)]));
+        let (code, why) = blocked.expect("it needs attention");
+        assert_eq!(code, "blocked");
+        assert!(why.contains("failed 4 times") && why.ends_with("it blocks"), "{why}");
+        let own = reason(&known("key_blocked", &[(4, true)]));
+        assert_eq!(own, Some(("key_blocked", "as it says".to_owned())), "its own words are better");
+    }
+
+    #[test]
+    fn the_most_urgent_comes_first() {
+        let codes =
+            ["damaged", "dead_letter_failing", "key_blocked", "no_consumer", "dead_letters"];
+        assert!(codes.is_sorted_by_key(|code| rank(code)));
+    }
+}

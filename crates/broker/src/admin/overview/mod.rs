@@ -225,3 +225,17 @@ impl Order {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_known_or_refused_with_the_known_ones() {
+        for word in ["", "name", "backlog", "in", "out", "blocked", "consumers", "messages"] {
+            assert!(Order::parse(word).is_ok(), "{word}");
+        }
+        let fault = Order::parse("size").expect_err("no such order");
+        assert!(fault.message.contains("`size`") && fault.message.contains("backlog"), "{fault}");
+    }
+}

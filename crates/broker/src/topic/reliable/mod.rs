@@ -2,6 +2,7 @@
 //!
 //! Law: a publish is answered by the log and by nobody else, and so is an ack.
 
+mod bodies;
 mod dead_letter;
 mod progress;
 mod publish;

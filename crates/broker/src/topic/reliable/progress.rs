@@ -11,8 +11,8 @@ use super::super::TopicIdentity;
 use super::super::claim::Waiting;
 use super::publish::append_fault;
 use super::{Completion, Completions};
-use danube_core::subscription::ProgressRecord;
-use danube_core::{Fault, Tick};
+use danube_core::subscription::{ProgressRecord, Step};
+use danube_core::{Fault, Offset, SubscriptionId, Tick};
 use danube_store::TopicLog;
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ impl ProgressJournal {
         restate: impl FnOnce() -> Vec<ProgressRecord>,
     ) {
         let (steps, waiting) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.waiting));
+        let steps = together(steps);
         if let Journaled::Yes = self.journaled {
             return record(topic, log, completions, steps, waiting);
         }
@@ -97,6 +98,49 @@ impl ProgressJournal {
     }
 }
 
+/// The same steps with what was finished one after the other put together. Finishing is a union of
+/// ranges, so within a run of such steps their order means nothing.
+fn together(steps: Vec<ProgressRecord>) -> Vec<ProgressRecord> {
+    let mut out = Vec::with_capacity(steps.len());
+    let mut run: Vec<(Offset, Offset)> = Vec::new();
+    let mut of = None;
+    for record in steps {
+        match record.step {
+            Step::Finished { first, end } if of.is_none_or(|it| it == record.subscription) => {
+                of = Some(record.subscription);
+                run.push((first, end));
+            }
+            step => {
+                end_run(&mut run, of.take(), &mut out);
+                if let Step::Finished { first, end } = step {
+                    (of, run) = (Some(record.subscription), vec![(first, end)]);
+                } else {
+                    out.push(ProgressRecord { step, ..record });
+                }
+            }
+        }
+    }
+    end_run(&mut run, of, &mut out);
+    out
+}
+
+fn end_run(
+    run: &mut Vec<(Offset, Offset)>,
+    of: Option<SubscriptionId>,
+    out: &mut Vec<ProgressRecord>,
+) {
+    let Some(subscription) = of else { return };
+    run.sort_unstable();
+    let begun = out.len();
+    for (first, end) in run.drain(..) {
+        let last = out.get_mut(begun..).and_then(<[ProgressRecord]>::last_mut);
+        match last.map(|last| &mut last.step) {
+            Some(Step::Finished { end: last, .. }) if *last >= first => *last = end.max(*last),
+            _ => out.push(ProgressRecord { subscription, step: Step::Finished { first, end } }),
+        }
+    }
+}
+
 fn record(
     topic: &Arc<TopicIdentity>,
     log: &TopicLog,
@@ -124,4 +168,42 @@ fn lost(topic: &TopicIdentity) -> Fault {
          retry after {RESTATE_DELAY_MS} ms",
         topic.name
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_finished_is_put_together_and_nothing_passes_another_step() {
+        let of = |subscription, step| ProgressRecord {
+            subscription: SubscriptionId(subscription),
+            step,
+        };
+        let finished = |subscription, first, end| {
+            of(subscription, Step::Finished { first: Offset(first), end: Offset(end) })
+        };
+        let moved = of(1, Step::Moved { cursor: Offset(0) });
+        let steps = vec![
+            finished(1, 4, 6),
+            finished(1, 0, 2),
+            finished(1, 2, 4),
+            finished(1, 9, 10),
+            moved.clone(),
+            finished(1, 1, 2),
+            finished(2, 2, 3),
+            finished(2, 1, 2),
+            finished(1, 2, 3),
+        ];
+        let expected = [
+            finished(1, 0, 6),
+            finished(1, 9, 10),
+            moved,
+            finished(1, 1, 2),
+            finished(2, 1, 3),
+            finished(1, 2, 3),
+        ];
+        assert_eq!(together(steps), expected);
+        assert_eq!(together(Vec::new()), []);
+    }
 }

@@ -1,7 +1,7 @@
 //! From the mailbox to the log: publishes of one turn travel as one append. A numbered batch is one of
 //! its own, and goes there straight from its stream.
 //!
-//! The log calls back on its writer thread once the append is as durable as the topic's mode
+//! The log calls back on the thread that wrote, once the append is as durable as the topic's mode
 //! says; the callback answers the producers straight from there and wakes the actor, which then
 //! sees a new end of the log. Law: an answer is never given before the log's.
 

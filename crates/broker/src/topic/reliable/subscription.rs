@@ -9,6 +9,7 @@ use super::super::claim::{Claim, Outcome, Verdict};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
+use super::bodies::Bodies;
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
@@ -27,7 +28,7 @@ use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
 use danube_wire::record::Record;
 use danube_wire::stream::Delivered;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -68,9 +69,11 @@ pub(super) struct ReliableSubscription {
     streams: HashMap<ConsumerId, ConsumerQueue>,
     /// Attached consumers without a stream, and when they are given up.
     absent: HashMap<ConsumerId, Tick>,
-    bodies: BTreeMap<Offset, Record>,
+    bodies: Bodies,
     pub(super) envelope: Arc<Envelope>,
     effects: Vec<Effect>,
+    /// Consumers for whom deliveries of this step are put aside.
+    filled: Vec<ConsumerId>,
     generation: u64,
     watch: Watch,
     metrics: SubscriptionMetrics,
@@ -109,9 +112,10 @@ impl ReliableSubscription {
             },
             streams: HashMap::new(),
             absent: HashMap::new(),
-            bodies: BTreeMap::new(),
+            bodies: Bodies::default(),
             envelope: Arc::new(Envelope::new(&topic.name, context.broker_url(), name)),
             effects: Vec::new(),
+            filled: Vec::new(),
             generation: 0,
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
@@ -225,17 +229,23 @@ impl ReliableSubscription {
     /// Takes in what a client says of messages that it was given.
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
-        for (offset, event) in claim.events() {
-            let answer = self.step(turn, event);
+        let mut offset = claim.first;
+        let mut effects = std::mem::take(&mut self.effects);
+        let (mut extended, traced) = (0, &mut self.traced);
+        let tell = |answer: Answer| {
             match (&claim.verdict, &answer) {
-                (_, Answer::Extended { .. }) => self.metrics.extended(),
+                (_, Answer::Extended { .. }) => extended += 1,
                 (_, Answer::Stale) => {}
-                (Verdict::Ack, _) => self.traced.end(offset, "ack"),
+                (Verdict::Ack, _) => traced.end(offset, "ack"),
                 // What is nacked may be out again already; the note of it came before that.
                 (Verdict::Nack { .. } | Verdict::Extend { .. }, _) => {}
             }
             outcome.add(offset, answer);
-        }
+            offset = offset.next();
+        };
+        self.engine.step_all(turn.now, claim.events(), tell, &mut effects);
+        self.metrics.extended(extended);
+        self.perform_all(turn, effects);
         outcome
     }
 
@@ -390,7 +400,7 @@ impl ReliableSubscription {
             self.metrics.oldest(WallMs(0));
         } else if self.oldest != Some(first) {
             self.oldest = Some(first);
-            match self.bodies.get(&first) {
+            match self.bodies.get(first) {
                 Some(body) => self.metrics.oldest(body.publish_time()),
                 None => self.read_first(turn, first),
             }
@@ -461,12 +471,26 @@ impl ReliableSubscription {
     pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
         let answer = self.engine.step(turn.now, event, &mut effects);
+        self.perform_all(turn, effects);
+        answer
+    }
+
+    fn perform_all(&mut self, turn: &mut Turn<'_>, mut effects: Vec<Effect>) {
         let mut wall = None;
         for effect in effects.drain(..) {
             self.perform(turn, effect, &mut wall);
         }
         self.effects = effects;
-        answer
+        self.push_filled();
+    }
+
+    /// Sends off what was put aside for each consumer, together.
+    fn push_filled(&mut self) {
+        for consumer in self.filled.drain(..) {
+            let queue = self.streams.get_mut(&consumer);
+            let (count, bytes) = queue.map_or((0, 0), ConsumerQueue::push_filled);
+            self.metrics.delivered(count, bytes);
+        }
     }
 
     /// Does what was decided. `wall` is the time of day, once somebody has asked for it.
@@ -478,16 +502,18 @@ impl ReliableSubscription {
                 self.deliver(turn, consumer, (offset, attempt), ticket);
                 if attempt == 1 {
                     let now = *wall.get_or_insert_with(Clock::wall);
-                    self.metrics.took(self.bodies[&offset].publish_time(), now, 1);
+                    self.metrics.took(self.publish_time(offset), now, 1);
                 }
             }
             Effect::Void { consumer, ticket } => {
+                // It may be one of those put aside.
+                self.push_filled();
                 if let Some(queue) = self.streams.get(&consumer) {
                     queue.void(ticket);
                 }
             }
             Effect::Release { offset } | Effect::Park { offset } => {
-                self.bodies.remove(&offset);
+                self.bodies.remove(offset);
             }
             Effect::Record(step) => self.record(turn, step),
             Effect::DeadLetter { offset, attempt, reason } => {
@@ -519,11 +545,16 @@ impl ReliableSubscription {
         (offset, attempt): (Offset, u32),
         ticket: u64,
     ) {
-        let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
-        let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
-        self.metrics.delivered(1, body.bytes().len());
+        let body = self.bodies.get(offset).expect("the engine delivers what it has fetched");
+        let queue = self.streams.get_mut(&consumer).expect("the engine delivers to open streams");
         self.traced.begin(turn.topic, &self.name, (offset, attempt), body);
-        queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
+        if queue.fill(ticket, Delivered { offset, attempt, record: body.clone() }) {
+            self.filled.push(consumer);
+        }
+    }
+
+    fn publish_time(&self, offset: Offset) -> WallMs {
+        self.bodies.get(offset).map_or(WallMs(0), Record::publish_time)
     }
 
     fn record(&self, turn: &mut Turn<'_>, step: Step) {
@@ -537,7 +568,7 @@ impl ReliableSubscription {
         attempt: u32,
         reason: Option<String>,
     ) {
-        let body = self.bodies.get(&offset).expect("the engine holds what it dead-letters");
+        let body = self.bodies.get(offset).expect("the engine holds what it dead-letters");
         turn.letters.push(Letter {
             subscription: self.id,
             name: self.name.clone(),

@@ -126,8 +126,9 @@ impl World {
                 self.end_stream(consumer, false);
                 self.step(Event::Detached { consumer });
             }
-            79..=109 => self.ack(near),
-            110..=112 => self.ack(Offset(u64::from(y) << (x % 58))),
+            79..=101 => self.ack(&[near]),
+            102..=109 => self.ack(&[near, near.next(), near.plus(u64::from(x % 5) + 2)]),
+            110..=112 => self.ack(&[Offset(u64::from(y) << (x % 58))]),
             113..=134 => self.nack(near, (x % 3 == 0).then_some(u64::from(y) * 5)),
             135..=169 => self.answer_fetch(usize::from(y % 8), x % 8 == 0),
             170..=172 => {
@@ -252,15 +253,25 @@ impl World {
         }
     }
 
-    fn ack(&mut self, offset: Offset) {
+    /// Acks that come together.
+    fn ack(&mut self, offsets: &[Offset]) {
+        let counted: Vec<Offset> =
+            offsets.iter().copied().filter(|it| self.hear_ack(*it)).collect();
+        self.step_all(offsets.iter().map(|offset| Event::Acked { offset: *offset, attempt: None }));
+        for offset in counted {
+            assert!(self.finished.contains(&offset.0), "ack of {offset} was lost");
+        }
+    }
+
+    /// Whether an ack counts; if so, the message may be finished now.
+    fn hear_ack(&mut self, offset: Offset) -> bool {
         let counts = self.known.contains(&offset) && !self.finished.contains(&offset.0);
         if counts {
             self.excused.insert(offset.0);
             self.speak(offset);
             self.leave(offset);
         }
-        self.step(Event::Acked { offset, attempt: None });
-        assert!(!counts || self.finished.contains(&offset.0), "ack of {offset} was lost");
+        counts
     }
 
     fn nack(&mut self, offset: Offset, delay_ms: Option<u64>) {
@@ -424,8 +435,12 @@ impl World {
     }
 
     fn step(&mut self, event: Event) {
+        self.step_all([event]);
+    }
+
+    fn step_all(&mut self, events: impl IntoIterator<Item = Event>) {
         let mut effects = Vec::new();
-        self.subscription.step(self.now, event, &mut effects);
+        self.subscription.step_all(self.now, events, |_| {}, &mut effects);
         let skipped: Vec<u64> = effects.iter().filter_map(unmatched).collect();
         for offset in skipped {
             assert_eq!(self.kind(), SubscriptionType::KeyShared);
@@ -600,10 +615,10 @@ impl World {
             }
             self.drain(consumer, 3);
             let settled: Vec<Offset> = self.out.keys().copied().collect();
-            settled.into_iter().for_each(|offset| self.ack(offset));
+            settled.into_iter().for_each(|offset| self.ack(&[offset]));
             let blocked = self.progress.failures().find(|(_, attempts)| attempts.blocked);
             if let Some((offset, _)) = blocked {
-                self.ack(offset);
+                self.ack(&[offset]);
             }
             if let (None, Some(at)) = (self.fetch, self.subscription.next_deadline()) {
                 self.now = self.now.max(at);

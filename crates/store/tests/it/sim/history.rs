@@ -351,7 +351,7 @@ impl History {
                 }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
-            check_producers(&log, &messages).map_err(context)?;
+            check_producers(&log, &messages, false).map_err(context)?;
             topic.since = Crash::Close;
             topic.faulty = !self.faultless;
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
@@ -432,7 +432,8 @@ impl History {
             let bounds = log.bounds();
             let (start, next) = (bounds.start.0, bounds.next.0);
             topic.oracle.sees_live(start, next, &messages).map_err(context)?;
-            check_producers(&log, &messages).map_err(context)?;
+            let ahead = topic.mode.is_none_or(|mode| mode == WalSyncMode::Async) && !self.faultless;
+            check_producers(&log, &messages, ahead).map_err(context)?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
                 topic.oracle.sees_progress_live(subscription, &now).map_err(context)?;

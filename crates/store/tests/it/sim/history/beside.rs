@@ -25,8 +25,13 @@ pub(super) struct Pair {
     offset: Offset,
 }
 
-/// What the log says of producers is what the messages say that can be read.
-pub(super) fn check_producers(log: &TopicLog, messages: &[(u64, Bytes)]) -> Result<(), Violation> {
+/// What the log says of producers is what the messages say that can be read. It is `ahead` of them
+/// where a batch may have been answered before it was written, and then was not.
+pub(super) fn check_producers(
+    log: &TopicLog,
+    messages: &[(u64, Bytes)],
+    ahead: bool,
+) -> Result<(), Violation> {
     let mut last = BTreeMap::new();
     let end = log.bounds().next.0;
     for (offset, bytes) in messages {
@@ -38,7 +43,7 @@ pub(super) fn check_producers(log: &TopicLog, messages: &[(u64, Bytes)]) -> Resu
     for (producer, (offset, sequence)) in &last {
         let found = known.last(ProducerId(*producer)).map(|(last, at)| (at.0, last));
         // What came after may have been let go.
-        let later = found.is_some_and(|(at, _)| at > *offset && at < end);
+        let later = found.is_some_and(|(at, _)| at > *offset && (at < end || ahead));
         if found != Some((*offset, *sequence)) && !later {
             return Err(format!(
                 "producer {producer} is at {found:?}, and {sequence} is its last, at {offset}"
@@ -49,7 +54,7 @@ pub(super) fn check_producers(log: &TopicLog, messages: &[(u64, Bytes)]) -> Resu
         let Some((sequence, last)) = known.last(ProducerId(producer)) else { continue };
         let at = messages.iter().find(|(offset, _)| *offset == last.0);
         let other = at.is_some_and(|(_, bytes)| parse_origin(bytes) != Some((producer, sequence)));
-        if other || last.0 >= end {
+        if other || (last.0 >= end && !ahead) {
             return Err(format!(
                 "producer {producer} is at {sequence}, offset {last}, which is another's, or nobody's"
             ));

@@ -1,0 +1,109 @@
+//! A checkpoint, and the files that it makes needless.
+//!
+//! Law: a file goes only once a durable checkpoint does without it, and is used again only once its
+//! former name is gone for good.
+
+use super::pace::flush;
+use super::{Tender, remove};
+use crate::checkpoint::{self, Checkpoint, TopicPoint};
+use crate::error::TendError;
+use crate::header::{journal_sequence, spare_path};
+use crate::room::is_full;
+use crate::shared::Shared;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Tender {
+    /// Says what there is now, then gives back what is needed no more.
+    pub(super) fn checkpoint(&mut self, settled: u64) -> Result<(), TendError> {
+        let Shared { disk, options, counters, .. } = &*self.shared;
+        let journal_lsn = self.shared.files.lock().get(&settled).copied();
+        let topics: BTreeMap<_, _> = self
+            .shared
+            .each_topic()
+            .iter()
+            .filter_map(|topic| Some((topic.id, TopicPoint::of(topic)?)))
+            .collect();
+        // Nothing in it may be ahead of what a power loss leaves of the journal.
+        let next_lsn = flush(&self.shared)?;
+        let checkpoint = Checkpoint {
+            id: self.generation,
+            incarnation: options.incarnation.0,
+            journal_from: settled,
+            journal_lsn: journal_lsn.unwrap_or(next_lsn),
+            topics,
+        };
+        let dir = &options.dir;
+        let stored = checkpoint::store_tight(&**disk, dir, &checkpoint);
+        let stored = stored.map_err(|error| {
+            self.no_room = is_full(&error);
+            TendError::io("write the checkpoint into", dir, &error)
+        })?;
+        counters.checkpoint.store(checkpoint.id, Relaxed);
+        self.checkpoint_bytes = stored;
+        self.dirty = false;
+        remove(&self.shared, std::mem::take(&mut self.replaced));
+        self.release(settled);
+        Ok(())
+    }
+
+    /// Gives back journal files below `settled`.
+    fn release(&self, settled: u64) {
+        let mut files = self.shared.files.lock();
+        let needed = files.split_off(&settled);
+        let released = std::mem::replace(&mut *files, needed);
+        drop(files);
+        let damaged = self.keep_damaged();
+        let mut spared = Vec::new();
+        for sequence in released.into_keys() {
+            let path = self.shared.path(sequence);
+            if damaged.contains(&path) {
+                continue;
+            }
+            match self.spare(&path, sequence, spared.len()) {
+                Some(spare) => spared.push(spare),
+                None => remove(&self.shared, vec![path]),
+            }
+        }
+        // A file that is written again must not get its old name back from a power loss.
+        let Shared { disk, options, spares, .. } = &*self.shared;
+        match disk.sync_dir(&options.dir) {
+            Ok(()) => spares.lock().extend(spared),
+            Err(error) => tracing::warn!(%error, "journal files are not used again for now"),
+        }
+    }
+
+    /// Sets journal files in which damage was found aside for whoever looks into it.
+    fn keep_damaged(&self) -> Vec<PathBuf> {
+        let mut kept = Vec::new();
+        for topic in self.shared.each_topic() {
+            let mut state = topic.state.lock();
+            let Some(damage) = &mut state.damage else { continue };
+            let path = damage.file.clone();
+            let settled = journal_sequence(&path)
+                .is_some_and(|sequence| !self.shared.files.lock().contains_key(&sequence));
+            if settled {
+                let aside = path.with_extension("damaged");
+                if !kept.contains(&path) && self.shared.disk.rename(&path, &aside).is_err() {
+                    tracing::warn!(path = %path.display(), "cannot set a damaged journal file aside");
+                }
+                damage.file = aside;
+                kept.push(path);
+            }
+        }
+        kept
+    }
+
+    /// Keeps a journal file for another life, if there is room for it beside `others`.
+    fn spare(&self, path: &Path, sequence: u64, others: usize) -> Option<PathBuf> {
+        let Shared { disk, options, spares, .. } = &*self.shared;
+        if spares.lock().len() + others >= options.spare_files_max {
+            return None;
+        }
+        let len = disk.open(path).and_then(|file| file.len());
+        let spare = spare_path(&options.dir, sequence);
+        let whole = len.is_ok_and(|len| len == options.file_bytes_max);
+        (whole && disk.rename(path, &spare).is_ok()).then_some(spare)
+    }
+}
