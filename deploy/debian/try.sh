@@ -43,8 +43,9 @@ echo "-- run as the unit runs it"
 run_as=$(in_copy sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/danube.service)
 sed -i 's/:6650$/:0/; s/:50051$/:0/; s/:8080$/:0/' /mnt/root/etc/danube/danube.yml
 mkfifo /mnt/said
-in_copy setpriv --reuid=danube --regid=danube --clear-groups --inh-caps=-all --no-new-privs \
-    sh -c "cd /var/lib/danube && exec $run_as" >/mnt/said 2>/mnt/log &
+# Each of them becomes the next, so that the process we stop is the broker itself.
+(exec chroot /mnt/root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin setpriv --reuid=danube --regid=danube --clear-groups --inh-caps=-all --no-new-privs \
+    sh -c "cd /var/lib/danube && exec $run_as") >/mnt/said 2>/mnt/log &
 broker=$!
 read -r said </mnt/said
 case $said in
@@ -79,6 +80,6 @@ in_copy dpkg --install /danube.deb >/dev/null
 in_copy dpkg --purge danube >/dev/null
 [ ! -e /mnt/root/var/lib/danube ] || fail 'an empty data directory is left'
 ! in_copy getent passwd danube >/dev/null || fail 'the user is left'
-left=$(in_copy sh -c 'find / -xdev -name "*danube*" -newer /danube.deb -not -path "/proc/*" -not -path "/tmp/*" -not -path "/work/*" -not -path "/root/*" -not -path "/danube.deb" -not -path "/var/log/*"' | head || true)
+left=$(in_copy sh -c 'find /bin /boot /etc /lib /opt /run /sbin /srv /usr /var -xdev -path /var/log -prune -o -name "*danube*" -newer /danube.deb -print' | head || true)
 [ -z "$left" ] || fail "left behind: $left"
 echo "the package installs, runs, and goes without a trace"
