@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // In key order, so that one message has one encoding.
         .btree_map(".danube.StreamMessage.attributes")
         .bytes(".danube.stream.v1.Message.payload")
+        .bytes(".danube.stream.v1.GetSchemaResponse")
         .btree_map(".danube.stream.v1.Message.attributes")
         .emit_rerun_if_changed(false)
         .out_dir(&out)

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
-use crate::schema::{self, Registry};
+use crate::schema::{self, NativeSchemas, Registry};
 use crate::stream::Streams;
 use danube_core::change::{
     Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
@@ -34,6 +34,7 @@ use danube_wire::proto::danube_admin::cluster_admin_server::ClusterAdminServer;
 use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServer;
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
 use danube_wire::proto::danube_schema::schema_registry_server::SchemaRegistryServer;
+use danube_wire::proto::stream::schemas_server::SchemasServer;
 use danube_wire::stream::server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -193,6 +194,8 @@ impl Broker {
                 }
             }
         });
+        let context = Arc::clone(&self.context);
+        self.servers.spawn(async move { context.topics.load_waiting(&context).await });
         let registry = SchemaRegistryServer::new(Registry::new(Arc::clone(&self.context)));
         let rpc = Rpc::new(Arc::clone(&self.context));
         let clients = server()
@@ -207,6 +210,7 @@ impl Broker {
                 StreamServer::new(Streams::new(Arc::clone(&self.context)))
                     .max_decoding_message_size(REQUEST_LEN_MAX),
             )
+            .add_service(SchemasServer::new(NativeSchemas::new(Arc::clone(&self.context))))
             .add_service(registry.clone());
         self.serve_grpc(clients, listeners.broker);
 

@@ -38,6 +38,13 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// The present moment on the wall, as finely as the system has it, for spans.
+    pub(crate) fn system() -> SystemTime {
+        SystemTime::now()
+    }
+}
+
 impl danube_store::Clock for Clock {
     fn wall(&self) -> WallMs {
         Clock::wall()
@@ -45,5 +52,9 @@ impl danube_store::Clock for Clock {
 
     fn tick(&self) -> Tick {
         self.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        Clock::elapsed(self)
     }
 }

@@ -5,10 +5,11 @@
 use crate::admin::{Ages, Applying, Replays};
 use crate::broker::Addresses;
 use crate::clock::Clock;
-use crate::metrics::Metrics;
+use crate::metrics::{Figures, Metrics, Process};
 use crate::options::BrokerOptions;
 use crate::schema::Schemas;
 use crate::topics::Topics;
+use crate::traces::Traces;
 use danube_core::catalog::{Catalog, Topic};
 use danube_core::settings::{BrokerDefaults, TopicSettings};
 use danube_core::{Incarnation, TopicName, WallMs};
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub(crate) meta: Meta,
     pub(crate) store: Store,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     pub(crate) incarnation: Incarnation,
     pub(crate) topics: Topics,
     pub(crate) replays: Replays,
@@ -67,11 +69,12 @@ impl Context {
     ) -> Context {
         Context {
             defaults: options.defaults(),
+            metrics: Metrics::new(&options.metrics),
+            traces: Traces::new(options.tracer.clone()),
             options,
             clock: Clock::start(),
             meta,
             store,
-            metrics: Metrics::new(),
             incarnation,
             topics: Topics::default(),
             replays: Replays::default(),
@@ -99,6 +102,19 @@ impl Context {
         topic: &Topic,
     ) -> TopicSettings {
         TopicSettings::resolve(catalog, name, topic, &self.defaults)
+    }
+
+    /// Everything counted, as OpenMetrics text.
+    pub(crate) fn scrape(&self) -> String {
+        let figures = Figures {
+            topics_owned: self.meta.view().topics().count() as u64,
+            topics_loaded: self.topics.len() as u64,
+            store: self.store.stats(),
+            meta: self.meta.stats(),
+            process: Process::read(),
+            ..Figures::default()
+        };
+        self.metrics.render(figures, self.clock.elapsed(), Clock::wall())
     }
 
     fn bound(&self) -> &Bound {

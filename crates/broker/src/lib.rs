@@ -21,7 +21,9 @@ mod schema;
 mod stream;
 mod topic;
 mod topics;
+mod traces;
 
 pub use broker::{Addresses, Broker, StartError, StopError};
 pub use danube_meta::{CONSENSUS_LOG_TARGET, FILE_NAME as CATALOG_FILE_NAME};
-pub use options::{BrokerOptions, DispatchOptions, Policies, StorageOptions};
+pub use metrics::{metrics_contract, metrics_page};
+pub use options::{BrokerOptions, DispatchOptions, MetricsOptions, Policies, StorageOptions};

@@ -5,8 +5,10 @@
 //! different settings.
 
 use danube_core::settings::{BrokerDefaults, Limit};
+use opentelemetry::global::BoxedTracer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// All settings of one broker.
 #[derive(Debug, Clone)]
@@ -34,6 +36,10 @@ pub struct BrokerOptions {
     pub storage: StorageOptions,
     /// Limits.
     pub policies: Policies,
+    /// What `/metrics` shows.
+    pub metrics: MetricsOptions,
+    /// Where spans are made of messages that belong to a recorded trace; `None` makes none.
+    pub tracer: Option<Arc<BoxedTracer>>,
 }
 
 /// Window of a subscription unless somebody says otherwise, while no native consumer has opened it.
@@ -64,6 +70,15 @@ pub struct StorageOptions {
     pub journal_file_bytes: u64,
     /// Memory for recent messages of all topics together, in bytes.
     pub cache_bytes: u64,
+}
+
+/// What `/metrics` shows. The others are summed in one series.
+#[derive(Debug, Clone)]
+pub struct MetricsOptions {
+    /// Topics with series of their own.
+    pub topics_max: u32,
+    /// Subscriptions with series of their own.
+    pub subscriptions_max: u32,
 }
 
 /// Limits per topic; 0 means unlimited.
@@ -121,6 +136,8 @@ impl Default for BrokerOptions {
             dispatch: DispatchOptions::default(),
             storage: StorageOptions::default(),
             policies: Policies::default(),
+            metrics: MetricsOptions::default(),
+            tracer: None,
         }
     }
 }
@@ -150,6 +167,12 @@ impl Default for StorageOptions {
             journal_file_bytes: 64 << 20,
             cache_bytes: 32 << 20,
         }
+    }
+}
+
+impl Default for MetricsOptions {
+    fn default() -> MetricsOptions {
+        MetricsOptions { topics_max: 100, subscriptions_max: 200 }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::topic::{StopReason, TopicHandle, VolatileOffsets};
 use danube_core::change::{Change, CreateTopic};
 use danube_core::{
-    ConsumerId, Delivery, Fault, FaultKind, Incarnation, ProducerId, TopicId, TopicName,
+    ConsumerId, Delivery, Fault, FaultKind, Incarnation, ProducerId, TopicId, TopicName, catalog,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Ids remembered to be told "close" at their next health check.
 const CLOSING_LEN_MAX: usize = 65_536;
+
+/// Topics looked at in one go at the start.
+const LOADED_AT_ONCE: usize = 64;
 
 /// The loaded topics of a broker.
 #[derive(Default)]
@@ -144,6 +147,23 @@ impl Topics {
         stopped.producers.into_iter().for_each(|ProducerId(id)| closing.insert(id));
     }
 
+    /// Loads the topics with unfinished messages or dead letters, so that the metrics tell of them
+    /// before anybody connects.
+    pub(crate) async fn load_waiting(&self, context: &Arc<Context>) {
+        let catalog = context.meta.view();
+        for (index, (name, topic)) in catalog.topics().enumerate() {
+            if topic.delivery == Delivery::Reliable && has_waiting(context, name, topic) {
+                // One that was deleted meanwhile, or a broker that stops, needs no metrics.
+                if let Ok(Some(handle)) = self.get_by_id(context, topic.id) {
+                    handle.log_grew();
+                }
+            }
+            if index % LOADED_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     /// The topic of that number, if it is loaded.
     pub(crate) fn if_loaded(&self, id: TopicId) -> Option<TopicHandle> {
         self.loaded.read().get(&id).cloned()
@@ -152,6 +172,11 @@ impl Topics {
     /// The topics that are loaded now.
     pub(crate) fn loaded(&self) -> Vec<TopicHandle> {
         self.loaded.read().values().cloned().collect()
+    }
+
+    /// How many topics are loaded now.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.read().len()
     }
 
     /// Whether the broker is on its way out.
@@ -195,6 +220,16 @@ impl Topics {
     pub(crate) fn forget(&self, id: TopicId) {
         self.volatile.lock().remove(&id);
     }
+}
+
+fn has_waiting(context: &Context, name: &TopicName, topic: &catalog::Topic) -> bool {
+    let log = context.store.topic(topic.id, topic.epoch);
+    let bounds = log.bounds();
+    let behind = |known: &catalog::Subscription| {
+        log.subscription(known.id, known.start).backlog(bounds.next) > 0
+    };
+    bounds.next > bounds.start
+        && (name.is_dead_letter() || topic.subscriptions.values().any(behind))
 }
 
 /// Ids to be told "close" once. Bounded: beyond its length the oldest are forgotten, and are then

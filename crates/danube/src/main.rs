@@ -15,13 +15,17 @@ mod ctl;
 mod demo;
 mod doctor;
 mod failure;
+mod health;
 mod manual;
 mod mcp;
+mod notify;
 mod output;
 mod produce;
 mod schema;
 mod signals;
 mod start;
+mod traces;
+mod version;
 mod wire;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -62,8 +66,10 @@ enum Command {
     Completions(manual::Completions),
     /// Write man pages
     Man(manual::Manual),
+    /// Ask a broker whether it is ready; exit code 0 says yes
+    Health(health::Arguments),
     /// Print the version
-    Version,
+    Version(version::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +101,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Mcp(arguments) => mcp::run(arguments).await,
         Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
         Command::Man(arguments) => manual::pages(&arguments, Cli::command()),
-        Command::Version => output::line(concat!("danube ", env!("CARGO_PKG_VERSION"))),
+        Command::Health(arguments) => health::run(arguments).await,
+        Command::Version(arguments) => version::run(&arguments),
     }
 }

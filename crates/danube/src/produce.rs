@@ -97,13 +97,7 @@ fn parse_attributes(text: &str) -> Result<BTreeMap<String, String>, String> {
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let topic = TopicName::parse(&arguments.topic)?;
     let content = arguments.content.payload()?;
-    let codec = match arguments.schema.is_given() {
-        true => {
-            let cluster = Cluster::connect(&arguments.service_addr).await?;
-            arguments.schema.resolve(&cluster).await?
-        }
-        false => None,
-    };
+    let codec = arguments.schema.resolve(&arguments.service_addr).await?;
     // All of it before the first is sent, so that a bad line leaves nothing behind.
     let payloads = match codec.as_ref().filter(|codec| codec.encodes()) {
         Some(codec) => encoded(codec, &content)?,
@@ -120,9 +114,9 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         .collect();
     let total = arguments.count.saturating_mul(messages.len() as u64);
     let schema = codec.map(|codec| SchemaTag {
-        subject: codec.subject,
-        schema_id: codec.schema_id,
-        version: codec.version,
+        subject: codec.schema().subject().to_owned(),
+        schema_id: codec.schema().id(),
+        version: codec.schema().version(),
     });
     let mut publisher = Publisher::open(&arguments, &topic, schema).await?;
 

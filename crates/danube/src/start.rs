@@ -7,8 +7,10 @@
 
 use crate::config::{Flags, LogFormat, Settings};
 use crate::failure::Failure;
+use crate::notify;
 use crate::output;
 use crate::signals::Signals;
+use crate::traces::Traces;
 use danube_broker::{Addresses, Broker, CONSENSUS_LOG_TARGET};
 use danube_console::{Access, Console, Options};
 use std::io::IsTerminal;
@@ -27,14 +29,16 @@ pub struct Arguments {
 /// [`Exit::Usage`](crate::failure::Exit::Usage) for a bad configuration,
 /// [`Exit::Refused`](crate::failure::Exit::Refused) when the broker cannot start or stop.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let settings = Settings::load(&arguments.flags, std::env::vars_os())?;
-    start_logging(settings.log_format)?;
+    let mut settings = Settings::load(&arguments.flags, std::env::vars_os())?;
+    start_logging(settings.log_format, settings.log_level.as_deref())?;
     if !settings.unknown_variables.is_empty() {
         tracing::warn!(
             variables = settings.unknown_variables.join(", "),
             "environment variables that name no configuration key are ignored"
         );
     }
+    let traces = Traces::start(settings.otlp_endpoint.as_deref())?;
+    settings.broker.tracer = traces.tracer();
     let mut signals = Signals::listen()?;
     let data_dir = settings.broker.data_dir.display().to_string();
 
@@ -67,12 +71,15 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         tracing::warn!(reason = failure.message, "the ready line could not be printed");
     }
 
+    notify::ready();
     let name = signals.next().await;
+    notify::stopping();
     tracing::info!(signal = name, "draining; a second signal ends at once");
     let stopped = tokio::select! {
         stopped = broker.stop() => stopped.map_err(|error| error.to_string()),
         name = signals.next() => Err(format!("stopped by a second signal, {name}")),
     };
+    traces.finish().await;
     stopped.map_err(|reason| {
         Failure::refused(reason)
             .help("acknowledged messages are safe; start again on the same data directory")
@@ -81,8 +88,22 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start_logging(format: LogFormat) -> Result<(), Failure> {
-    let filter = match std::env::var("RUST_LOG") {
+fn start_logging(format: LogFormat, level: Option<&str>) -> Result<(), Failure> {
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => logs.json().init(),
+    }
+    Ok(())
+}
+
+/// What is logged: as configured, else as the usual variable says, else what an operator wants.
+fn filter(level: Option<&str>) -> Result<EnvFilter, Failure> {
+    if let Some(level) = level {
+        return Ok(EnvFilter::new(quiet(level)));
+    }
+    match std::env::var("RUST_LOG") {
         Ok(directives) if !directives.is_empty() => {
             EnvFilter::try_new(&directives).map_err(|error| {
                 Failure::usage(format!(
@@ -90,15 +111,38 @@ fn start_logging(format: LogFormat) -> Result<(), Failure> {
                     directives.escape_debug()
                 ))
                 .help("unset it, or set it to a level such as `info` or `danube_broker=debug`")
-            })?
+            })
         }
-        // The consensus library tells a story at `info`.
-        _ => EnvFilter::new(format!("info,{CONSENSUS_LOG_TARGET}=warn")),
-    };
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().init(),
+        _ => Ok(EnvFilter::new(quiet("info"))),
     }
-    Ok(())
+}
+
+/// Without the story that the consensus library tells, unless the directives name it themselves.
+fn quiet(directives: &str) -> String {
+    let says_less = ["error", "off"].iter().any(|level| directives.eq_ignore_ascii_case(level));
+    if says_less || directives.contains(CONSENSUS_LOG_TARGET) {
+        return directives.to_owned();
+    }
+    format!("{directives},{CONSENSUS_LOG_TARGET}=warn")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_consensus_library_is_quiet_unless_asked() {
+        let story = format!("{CONSENSUS_LOG_TARGET}=debug");
+        for (given, used) in [
+            ("info", format!("info,{CONSENSUS_LOG_TARGET}=warn")),
+            (
+                "info,danube_broker=debug",
+                format!("info,danube_broker=debug,{CONSENSUS_LOG_TARGET}=warn"),
+            ),
+            ("ERROR", "ERROR".to_owned()),
+            (&*story, story.clone()),
+        ] {
+            assert_eq!(quiet(given), used);
+        }
+    }
 }

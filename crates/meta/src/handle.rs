@@ -2,7 +2,7 @@
 
 use crate::error::MetaError;
 use crate::node::{self, Request};
-use crate::published::Published;
+use crate::published::{MetaStats, Published};
 use danube_core::catalog::Catalog;
 use danube_core::change::{Change, Command, Outcome};
 use danube_core::{Fault, WallMs};
@@ -121,6 +121,11 @@ impl Meta {
     /// is then at least of that revision.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.published.watch()
+    }
+
+    /// How the consensus stands now.
+    pub fn stats(&self) -> MetaStats {
+        self.published.stats()
     }
 
     /// Closes the catalog: what was taken is finished, and when this returns the files are closed

@@ -26,6 +26,7 @@ mod types;
 
 pub use error::MetaError;
 pub use handle::{Meta, MetaOptions};
+pub use published::MetaStats;
 
 /// Under which name the consensus library logs, for whoever sets log levels: it is noisy at
 /// `info`.

@@ -69,7 +69,10 @@ impl Machine {
         let state = match file.snapshot()? {
             None => State::default(),
             Some((meta, bytes)) => match State::read(&meta, &bytes) {
-                Ok(state) => state,
+                Ok(state) => {
+                    published.snapshot_len(bytes.len());
+                    state
+                }
                 Err(fault) => return Ok(Err(fault)),
             },
         };
@@ -139,7 +142,11 @@ impl RaftStateMachine<Types> for Machine {
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        SnapshotBuilder { file: Arc::clone(&self.file), state: self.state.clone() }
+        SnapshotBuilder {
+            file: Arc::clone(&self.file),
+            published: Arc::clone(&self.published),
+            state: self.state.clone(),
+        }
     }
 
     async fn begin_receiving_snapshot(&mut self) -> Result<Box<Cursor<Vec<u8>>>, StorageError> {
@@ -160,6 +167,7 @@ impl RaftStateMachine<Types> for Machine {
             StorageIOError::write_snapshot(Some(meta.signature()), AnyError::new(&error))
         })?;
         self.state = state;
+        self.published.snapshot_len(bytes.len());
         self.published.publish(&self.state.catalog, self.state.revision());
         Ok(())
     }
@@ -177,6 +185,7 @@ impl RaftStateMachine<Types> for Machine {
 #[derive(Debug)]
 pub(crate) struct SnapshotBuilder {
     file: Arc<File>,
+    published: Arc<Published>,
     state: State,
 }
 
@@ -190,6 +199,7 @@ impl RaftSnapshotBuilder<Types> for SnapshotBuilder {
         })?;
         let (meta, bytes) =
             built.map_err(|error| StorageIOError::write_snapshot(None, AnyError::new(&error)))?;
+        self.published.snapshot_len(bytes.len());
         Ok(Snapshot { meta, snapshot: Box::new(Cursor::new(bytes)) })
     }
 }

@@ -79,12 +79,16 @@ fn start(
     let file = Arc::new(File::open(&options.dir, FIRST_NODE)?);
     let read = |error| file.error("read", &error);
     let node = file.node().map_err(read)?;
+    let term_before = file.vote().map_err(read)?.map_or(0, |vote| vote.leader_id().term);
     let machine = Machine::load(Arc::clone(&file), Arc::clone(published))
         .map_err(read)?
         .map_err(|fault| MetaError::Unreadable { dir: options.dir.clone(), fault })?;
     let raft = runtime.block_on(lead(options, node, Log::new(Arc::clone(&file)), machine));
     match raft {
-        Ok(raft) => Ok((runtime, raft)),
+        Ok(raft) => {
+            published.follow(raft.metrics(), term_before);
+            Ok((runtime, raft))
+        }
         Err(why) => Err(match published.stopped() {
             Some(fault) => MetaError::Unreadable { dir: options.dir.clone(), fault: fault.clone() },
             None => not_started(why),

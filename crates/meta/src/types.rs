@@ -34,4 +34,5 @@ pub(crate) type Membership = openraft::StoredMembership<u64, openraft::BasicNode
 pub(crate) type SnapshotMeta = openraft::SnapshotMeta<u64, openraft::BasicNode>;
 pub(crate) type Snapshot = openraft::Snapshot<Types>;
 pub(crate) type StorageError = openraft::StorageError<u64>;
+pub(crate) type EngineMetrics = openraft::RaftMetrics<u64, openraft::BasicNode>;
 pub(crate) type Raft = openraft::Raft<Types>;

@@ -64,7 +64,7 @@ impl Client {
         Ok(client)
     }
 
-    /// One version of a schema, from the registry or from memory.
+    /// One version of a schema, from the registry or from memory; the latest when none is named.
     ///
     /// # Errors
     /// What the registry said, or that it cannot be reached.
@@ -76,8 +76,35 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn schema(&self, id: u64, version: u32) -> Result<Arc<Schema>, Error> {
-        self.cluster.schema(id, version).await
+    pub async fn schema(
+        &self,
+        id: u64,
+        version: impl Into<Option<u32>>,
+    ) -> Result<Arc<Schema>, Error> {
+        match version.into() {
+            Some(version) => self.cluster.schema(id, version).await,
+            None => self.cluster.latest_schema(id).await,
+        }
+    }
+
+    /// A version of a schema subject, the latest when none is named, from the registry.
+    ///
+    /// # Errors
+    /// What the registry said, or that it cannot be reached.
+    ///
+    /// ```no_run
+    /// # async fn example(client: danube_sdk::Client) -> Result<(), danube_sdk::Error> {
+    /// let orders = client.schema_of_subject("orders", None).await?;
+    /// println!("the latest version is {}", orders.version());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schema_of_subject(
+        &self,
+        subject: &str,
+        version: Option<u32>,
+    ) -> Result<Arc<Schema>, Error> {
+        self.cluster.schema_of_subject(subject, version).await
     }
 
     /// A connection with the settings of this library, for measuring what it costs by itself.

@@ -87,10 +87,10 @@ pub enum Error {
         who: String,
     },
     /// A typed value could not become a payload, or a payload no value.
-    #[error("a value of topic `{topic}` cannot be {doing}: {why}")]
+    #[error("a value of {of} cannot be {doing}: {why}")]
     Payload {
-        /// The topic.
-        topic: String,
+        /// The topic and the schema, as far as there are any.
+        of: String,
         /// `written` or `read`.
         doing: &'static str,
         /// What the format says.
@@ -218,7 +218,7 @@ mod tests {
             Error::LeaseLost { topic: "/n/t".into(), offset: 3, why: "its lease ran out" },
             Error::NotSettled { topic: "/n/t".into(), reason: "the disk is full".into() },
             Error::Closed { who: "producer `p`".into() },
-            Error::Payload { topic: "/n/t".into(), doing: "read", why: "not JSON".into() },
+            Error::Payload { of: "topic `/n/t`".into(), doing: "read", why: "not JSON".into() },
         ];
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         expect![[r#"

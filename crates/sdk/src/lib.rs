@@ -52,6 +52,7 @@ pub mod measured;
 mod message;
 mod producer;
 mod schema;
+mod trace_context;
 mod typed;
 
 pub use client::{Client, ClientBuilder};

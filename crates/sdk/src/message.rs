@@ -1,5 +1,6 @@
 //! A message on its way out, and where it ended up.
 
+use crate::trace_context;
 use bytes::Bytes;
 use danube_core::WallMs;
 use danube_wire::stream;
@@ -22,6 +23,7 @@ pub struct NewMessage {
     attributes: Vec<(String, String)>,
     key: Option<String>,
     publish_time_ms: Option<u64>,
+    schema: Option<(u64, u32)>,
 }
 
 impl NewMessage {
@@ -92,13 +94,24 @@ impl NewMessage {
         &self.payload
     }
 
+    /// Lets it belong to the current trace, if there is one and it names none itself.
+    pub(crate) fn join_current_trace(&mut self) {
+        trace_context::inject(&mut self.attributes);
+    }
+
+    /// Names the schema, by id and version, that the payload was written by.
+    pub(crate) fn of_schema(mut self, id: u64, version: u32) -> NewMessage {
+        self.schema = Some((id, version));
+        self
+    }
+
     /// As it is encoded.
     pub(crate) fn on_wire(&self) -> stream::Message<'_> {
         stream::Message {
             payload: &self.payload,
             publish_time: WallMs(self.publish_time_ms.unwrap_or_else(now_ms)),
             attributes: &self.attributes,
-            schema: None,
+            schema: self.schema,
             routing_key: self.key.as_deref(),
         }
     }

@@ -1,20 +1,31 @@
-//! Schemas by id: fetched from the registry once, then remembered.
+//! Schemas by id: fetched from the registry once, then remembered; and payloads by them.
 //!
 //! A message carries the id and version of its schema and not the schema. What is left to others:
-//! evolution and compatibility (the registry), and refusing payloads (the broker, as the topic's
-//! policy says).
+//! evolution and compatibility (the registry), refusing payloads (the broker, as the topic's policy
+//! says), and what a schema's language means (`danube-schema`, behind the feature `schemas`).
 //!
 //! Law: a version of a schema never changes, so what was fetched once stays true.
 
 use crate::cluster::{Cluster, Purpose};
 use crate::error::Error;
 use bytes::Bytes;
-use danube_wire::proto::danube_schema::GetSchemaRequest;
-use danube_wire::proto::danube_schema::schema_registry_client::SchemaRegistryClient;
+use danube_wire::proto::stream::get_schema_request::Which;
+use danube_wire::proto::stream::schemas_client::SchemasClient;
+use danube_wire::proto::stream::{GetSchemaRequest, GetSchemaResponse};
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
+
+#[cfg(feature = "schemas")]
+mod codec;
+#[cfg(not(feature = "schemas"))]
+#[path = "schema/json.rs"]
+mod codec;
+
+use codec::Codec;
 
 /// Versions that are remembered; beyond them all are forgotten and fetched again.
 const KNOWN_MAX: usize = 4_096;
@@ -28,16 +39,29 @@ const KNOWN_MAX: usize = 4_096;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Schema {
     id: u64,
     version: u32,
     subject: String,
     kind: String,
     definition: Bytes,
+    codec: Codec,
 }
 
 impl Schema {
+    fn of(found: GetSchemaResponse) -> Schema {
+        let codec = Codec::of(&found);
+        Schema {
+            id: found.schema_id,
+            version: found.version,
+            subject: found.subject,
+            kind: found.schema_type,
+            definition: found.definition,
+            codec,
+        }
+    }
+
     /// The id of its subject, as messages carry it.
     pub fn id(&self) -> u64 {
         self.id
@@ -63,24 +87,83 @@ impl Schema {
         &self.definition
     }
 
-    /// The value that a payload of this schema is.
+    /// The payload that a value is: a datum of Avro, a message of Protobuf, a checked JSON text.
     ///
     /// # Errors
-    /// Why it is none.
-    pub(crate) fn read<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, String> {
-        match self.kind.as_str() {
-            "json_schema" | "number" => read_json(payload),
-            "string" => {
-                let text = std::str::from_utf8(payload).map_err(|error| error.to_string())?;
-                let value = serde_json::Value::String(text.to_owned());
-                serde_json::from_value(value).map_err(|error| error.to_string())
-            }
-            kind => Err(format!(
-                "version {} of its schema `{}` is `{kind}`, and typed consumers read JSON; take \
-                 the payload as bytes",
-                self.version, self.subject
-            )),
-        }
+    /// [`Error::Payload`], with what does not fit and where.
+    ///
+    /// ```no_run
+    /// # fn example(schema: &danube_sdk::Schema) -> Result<(), danube_sdk::Error> {
+    /// let payload = schema.encode(&vec![9.5, 12.0])?;
+    /// # let _ = payload;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Bytes, Error> {
+        let of = || self.to_string();
+        self.codec.encode(value).map_err(|why| Error::Payload { of: of(), doing: "written", why })
+    }
+
+    /// The value that a payload is, after it was found to be what the schema says.
+    ///
+    /// # Errors
+    /// [`Error::Payload`], with what does not fit and where.
+    ///
+    /// ```no_run
+    /// # fn example(schema: &danube_sdk::Schema, payload: &[u8]) -> Result<(), danube_sdk::Error> {
+    /// let prices: Vec<f64> = schema.decode(payload)?;
+    /// # let _ = prices;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn decode<T: DeserializeOwned>(&self, payload: &[u8]) -> Result<T, Error> {
+        let of = || self.to_string();
+        self.codec.decode(payload).map_err(|why| Error::Payload { of: of(), doing: "read", why })
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} of schema `{}`", self.version, self.subject)
+    }
+}
+
+/// The payload of a value on `topic`, by its schema if it has one, else as JSON.
+///
+/// # Errors
+/// [`Error::Payload`].
+pub(crate) fn write<T: Serialize + ?Sized>(
+    topic: &str,
+    schema: Option<&Schema>,
+    value: &T,
+) -> Result<Bytes, Error> {
+    let written = match schema {
+        Some(schema) => schema.codec.encode(value),
+        None => write_json(value),
+    };
+    written.map_err(|why| Error::Payload { of: place(topic, schema), doing: "written", why })
+}
+
+/// The value of a payload on `topic`, by its schema if it has one, else as JSON.
+///
+/// # Errors
+/// [`Error::Payload`].
+pub(crate) fn read<T: DeserializeOwned>(
+    topic: &str,
+    schema: Option<&Schema>,
+    payload: &[u8],
+) -> Result<T, Error> {
+    let read = match schema {
+        Some(schema) => schema.codec.decode(payload),
+        None => read_json(payload),
+    };
+    read.map_err(|why| Error::Payload { of: place(topic, schema), doing: "read", why })
+}
+
+fn place(topic: &str, schema: Option<&Schema>) -> String {
+    match schema {
+        Some(schema) => format!("topic `{topic}`, {schema},"),
+        None => format!("topic `{topic}`"),
     }
 }
 
@@ -88,8 +171,16 @@ impl Schema {
 ///
 /// # Errors
 /// Why it is none.
-pub(crate) fn read_json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
+fn read_json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
     serde_json::from_slice(payload).map_err(|error| error.to_string())
+}
+
+/// The payload that a value without a schema is.
+///
+/// # Errors
+/// Why it has no JSON form.
+fn write_json<T: Serialize + ?Sized>(value: &T) -> Result<Bytes, String> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| error.to_string())
 }
 
 /// The versions that were fetched.
@@ -102,45 +193,46 @@ impl Cluster {
         if let Some(schema) = self.schemas.0.lock().get(&(id, version)) {
             return Ok(Arc::clone(schema));
         }
+        self.fetch_schema(Which::SchemaId(id), Some(version)).await
+    }
+
+    /// The latest version of the schema `id`.
+    pub(crate) async fn latest_schema(&self, id: u64) -> Result<Arc<Schema>, Error> {
+        self.fetch_schema(Which::SchemaId(id), None).await
+    }
+
+    /// A version of `subject`, the latest when none is named.
+    pub(crate) async fn schema_of_subject(
+        &self,
+        subject: &str,
+        version: Option<u32>,
+    ) -> Result<Arc<Schema>, Error> {
+        self.fetch_schema(Which::Subject(subject.to_owned()), version).await
+    }
+
+    async fn fetch_schema(&self, which: Which, version: Option<u32>) -> Result<Arc<Schema>, Error> {
+        let which_text = match &which {
+            Which::SchemaId(id) => format!("schema `{id}`"),
+            Which::Subject(subject) => format!("schema subject `{subject}`"),
+        };
         let channel = self.channel(self.url(), Purpose::Publish).await?;
-        let request = GetSchemaRequest { schema_id: id, version: Some(version) };
-        let mut registry = SchemaRegistryClient::new(channel);
-        let answer = self.options.call(registry.get_schema(request)).await;
+        let request = GetSchemaRequest { which: Some(which), version };
+        let mut schemas = SchemasClient::new(channel);
+        let answer = self.options.call(schemas.get_schema(request)).await;
         let found = answer.map_err(|status| {
-            let doing = format!("version {version} of schema `{id}`");
-            Error::from_status(self.url(), &doing, &status)
+            let version =
+                version.map_or("the latest version".to_owned(), |n| format!("version {n}"));
+            Error::from_status(self.url(), &format!("{version} of {which_text}"), &status)
         })?;
-        let schema = Arc::new(Schema {
-            id,
-            version,
-            subject: found.subject,
-            kind: found.schema_type,
-            definition: found.schema_definition,
-        });
+        let schema = Arc::new(Schema::of(found));
         let mut known = self.schemas.0.lock();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert((id, version), Arc::clone(&schema));
+        known.insert((schema.id, schema.version), Arc::clone(&schema));
         Ok(schema)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(kind: &str) -> Schema {
-        let (subject, definition) = ("orders".to_owned(), Bytes::new());
-        Schema { id: 1, version: 3, subject, kind: kind.to_owned(), definition }
-    }
-
-    #[test]
-    fn a_payload_is_read_as_its_schema_says() {
-        assert_eq!(of("json_schema").read::<Vec<u32>>(b"[1,2]"), Ok(vec![1, 2]));
-        assert_eq!(of("number").read::<f64>(b"2.5"), Ok(2.5));
-        assert_eq!(of("string").read::<String>(b"17"), Ok("17".to_owned()));
-        let refused = of("avro").read::<u32>(b"17").expect_err("no JSON");
-        assert!(refused.starts_with("version 3 of its schema `orders` is `avro`"), "{refused}");
-    }
-}
+mod tests;

@@ -1,6 +1,8 @@
-//! Producers and consumers of values instead of bytes: JSON, by serde.
+//! Producers and consumers of values instead of bytes, by serde.
 //!
-//! A message that names a schema is read as that version of it says; the schema is fetched once.
+//! A producer that was opened with a schema writes values by it, and a message that names a schema
+//! is read and checked by that version of it; each is fetched once. Without a schema values are
+//! JSON.
 //!
 //! Law: a payload that is no value of the type is still a message that can be acked or nacked.
 
@@ -8,7 +10,7 @@ use crate::consumer::{Ack, Consumer, Message};
 use crate::error::Error;
 use crate::message::{MessageId, NewMessage};
 use crate::producer::{Producer, Receipt};
-use crate::schema::{Schema, read_json};
+use crate::schema::{self, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
@@ -38,7 +40,7 @@ impl<T: Serialize> TypedProducer<T> {
     /// Publishes one value and waits as [`Producer::send`] does.
     ///
     /// # Errors
-    /// The value cannot be written as JSON; otherwise as [`Producer::send`].
+    /// The value does not fit the schema; otherwise as [`Producer::send`].
     ///
     /// ```no_run
     /// # async fn example(prices: danube_sdk::TypedProducer<f64>) -> Result<(), danube_sdk::Error> {
@@ -54,7 +56,7 @@ impl<T: Serialize> TypedProducer<T> {
     /// attributes.
     ///
     /// # Errors
-    /// The value cannot be written as JSON; otherwise as [`Producer::enqueue`].
+    /// The value does not fit the schema; otherwise as [`Producer::enqueue`].
     ///
     /// ```no_run
     /// # async fn example(prices: danube_sdk::TypedProducer<f64>) -> Result<(), danube_sdk::Error> {
@@ -68,12 +70,15 @@ impl<T: Serialize> TypedProducer<T> {
         value: &T,
         dress: impl FnOnce(NewMessage) -> NewMessage,
     ) -> Result<Receipt, Error> {
-        let payload = serde_json::to_vec(value).map_err(|error| Error::Payload {
-            topic: self.producer.topic().to_owned(),
-            doing: "written",
-            why: error.to_string(),
-        })?;
-        self.producer.enqueue(dress(NewMessage::new(payload))).await
+        let schema = self.producer.schema().await?;
+        let payload = schema::write(self.producer.topic(), schema.as_deref(), value)?;
+        let message = dress(NewMessage::new(payload));
+        // The one it was written by, also if the producer has come to know a newer one meanwhile.
+        let message = match &schema {
+            Some(schema) => message.of_schema(schema.id(), schema.version()),
+            None => message,
+        };
+        self.producer.enqueue(message).await
     }
 
     /// The producer of bytes beneath.
@@ -218,12 +223,8 @@ impl<T: DeserializeOwned> TypedConsumer<T> {
         let (schema, value) = match self.consumer.schema_of(&message).await {
             Err(error) => (None, Err(error)),
             Ok(schema) => {
-                let read = match &schema {
-                    Some(schema) => schema.read(&message.payload()),
-                    None => read_json(&message.payload()),
-                };
-                let topic = message.topic().to_owned();
-                (schema, read.map_err(|why| Error::Payload { topic, doing: "read", why }))
+                let read = schema::read(message.topic(), schema.as_deref(), &message.payload());
+                (schema, read)
             }
         };
         Ok(TypedMessage { message, schema, value })

@@ -5,6 +5,7 @@
 
 use danube_core::{Tick, WallMs};
 use std::fmt;
+use std::time::Duration;
 
 /// Where the log gets its time from.
 pub trait Clock: Send + Sync + 'static {
@@ -13,6 +14,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Time that only goes forward, at its own pace.
     fn tick(&self) -> Tick;
+
+    /// The same time, fine enough to measure a write with.
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.tick().0)
+    }
 }
 
 /// A clock that stands at 0: nothing is ever old.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the file header; the first frame begins here.
 pub(crate) const FILE_HEADER_LEN: usize = 64;
 /// Format version that this code writes and reads.
-pub(crate) const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 3;
 const MAGIC: &[u8; 8] = b"DANUBEJL";
 
 /// What a journal file says about itself.

@@ -161,6 +161,7 @@ impl Journal {
     fn install(&mut self, active: Active) {
         let sequence = active.sequence;
         self.next_sequence = sequence.saturating_add(1);
+        self.shared.counters.begun.fetch_add(1, Relaxed);
         self.shared.files.lock().insert(sequence, active.start_lsn);
         let whole = self.former.as_ref().map_or(sequence, Former::sequence);
         self.shared.unnamed.store(if active.is_named() { u64::MAX } else { sequence }, Release);

@@ -28,6 +28,7 @@ pub mod disk;
 pub mod doctor;
 mod error;
 mod extras;
+mod flush_times;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -64,10 +65,14 @@ mod writer;
 mod tests;
 
 pub use batch::{RecordBatch, RecordBatchBuilder};
+pub use checkpoint::CHECKPOINT_VERSION;
 pub use clock::{Clock, NoClock};
 pub use error::{AppendError, CloseError, Damage, OpenError, ReadError, TendError};
+pub use flush_times::{FLUSH_BOUNDS_US, FlushTimes};
 pub use frame::FRAME_PAYLOAD_MAX;
+pub use header::FORMAT_VERSION as JOURNAL_VERSION;
 pub use options::{RecoveryProgress, StoreOptions, StoreStats};
 pub use read_batch::{ReadBatch, ReadLimit};
+pub use segment::SEGMENT_VERSION;
 pub use store::Store;
 pub use topic_log::{Appended, Bounds, TopicLog};

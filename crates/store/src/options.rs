@@ -1,6 +1,7 @@
 //! What a store is opened with, and what it tells about itself.
 
 use crate::clock::{Clock, NoClock};
+use crate::flush_times::FlushTimes;
 use danube_core::Incarnation;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -131,4 +132,10 @@ pub struct StoreStats {
     pub reads_cached: u64,
     /// Reads given to the reader thread.
     pub reads_disk: u64,
+    /// Journal files begun after the first.
+    pub rotations: u64,
+    /// Files removed because nobody needs their messages any more.
+    pub files_removed: u64,
+    /// How long groups took to be written and, where asked for, synced.
+    pub flushes: FlushTimes,
 }

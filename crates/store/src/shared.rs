@@ -5,6 +5,7 @@
 use crate::batch::RecordBatch;
 use crate::disk::Disk;
 use crate::error::{AppendError, Damage, ReadError};
+use crate::flush_times::FlushCounters;
 use crate::header::{journal_path, journal_sequence};
 use crate::options::StoreOptions;
 use crate::queue::Queue;
@@ -135,6 +136,9 @@ pub(crate) struct Counters {
     pub reads_disk: AtomicU64,
     pub checkpoint: AtomicU64,
     pub tend_failures: AtomicU64,
+    pub begun: AtomicU64,
+    pub files_removed: AtomicU64,
+    pub flushes: FlushCounters,
 }
 
 /// The common part.

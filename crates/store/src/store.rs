@@ -212,6 +212,9 @@ impl Store {
             cache_bytes: counters.cache_bytes.load(Relaxed),
             reads_cached: counters.reads_cached.load(Relaxed),
             reads_disk: counters.reads_disk.load(Relaxed),
+            rotations: counters.begun.load(Relaxed).saturating_sub(1),
+            files_removed: counters.files_removed.load(Relaxed),
+            flushes: counters.flushes.load(),
         }
     }
 

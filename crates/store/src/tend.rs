@@ -297,7 +297,7 @@ impl Tender {
 fn remove(shared: &Shared, paths: Vec<PathBuf>) {
     for path in paths {
         match shared.disk.remove(&path) {
-            Ok(()) => {}
+            Ok(()) => drop(shared.counters.files_removed.fetch_add(1, Relaxed)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "cannot remove a file nobody needs");

@@ -23,6 +23,7 @@ use crate::topic::{Batch, CachedBatch, PROMISED_MAX};
 use danube_core::{Offset, WalSyncMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
 
 mod framed;
 mod numbered;
@@ -166,6 +167,7 @@ impl Writer {
         let kept_len = self.group.len();
         let late: Vec<_> = late.into_iter().map(|w| self.frame(w, file, start)).collect();
 
+        let started = self.shared.options.clock.elapsed();
         if let Err(error) = self.journal.write(&self.group, begun.lsn) {
             self.tip = begun;
             take_back(early.into_iter().chain(late).collect(), &error);
@@ -178,7 +180,7 @@ impl Writer {
         gone.into_iter().for_each(|kept| self.journal.keep(kept));
         early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
-            return;
+            return self.flushed(started);
         }
         if let Err(error) = self.sync(self.group.len() - kept_len) {
             self.tip = kept;
@@ -186,7 +188,13 @@ impl Writer {
             return self.failed();
         }
         self.shared.counters.syncs.fetch_add(1, Relaxed);
+        self.flushed(started);
         late.into_iter().for_each(|framed| self.publish(framed, true));
+    }
+
+    fn flushed(&self, started: Duration) {
+        let Shared { options, counters, .. } = &*self.shared;
+        counters.flushes.count(options.clock.elapsed().saturating_sub(started));
     }
 
     fn failed(&self) {

@@ -18,6 +18,7 @@ mod protobuf;
 pub mod record;
 pub mod status;
 pub mod stream;
+pub mod trace_context;
 
 #[cfg(test)]
 mod tests {

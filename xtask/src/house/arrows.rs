@@ -7,6 +7,7 @@
 //!                    │          └───▶ schema ─┘
 //!                    ├─▶ console ──▶ ops
 //!                    └─▶ ops, sdk ──▶ wire, core          sim ──▶ core; xtask (alone)
+//!                             └─────▶ schema
 //! ```
 
 use super::{Finding, House};
@@ -56,7 +57,11 @@ const TABLE: &[Row] = &[
     },
     Row { name: "danube-ops", ours: &["danube-core", "danube-wire"], others: None },
     Row { name: "danube-console", ours: &["danube-ops"], others: None },
-    Row { name: "danube-sdk", ours: &["danube-core", "danube-wire"], others: None },
+    Row {
+        name: "danube-sdk",
+        ours: &["danube-core", "danube-schema", "danube-wire"],
+        others: None,
+    },
     Row {
         name: "danube",
         ours: &[

@@ -103,7 +103,8 @@ fn chromium(shell: &Shell) -> Result<PathBuf> {
     find().context(NEEDED)
 }
 
-fn build(ground: &Ground) -> Result<PathBuf> {
+/// The binary, as the tests built it.
+pub fn build(ground: &Ground) -> Result<PathBuf> {
     let shell = ground.shell()?;
     // As the tests build it: for another selection of packages cargo unifies features differently
     // and would build most dependencies once more.

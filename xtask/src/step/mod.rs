@@ -6,7 +6,9 @@
 mod clients;
 mod clippy;
 mod fmt;
+mod fuzz;
 mod newcomer;
+mod observability;
 mod test;
 pub mod tour;
 
@@ -38,6 +40,12 @@ pub const STEPS: &[Step] = &[
         run: clients::python,
     },
     Step { name: "mcp-client", about: "the official MCP client works", run: clients::mcp },
+    Step {
+        name: "observability",
+        about: "a real Prometheus, the alerts and the dashboard work",
+        run: observability::run,
+    },
     Step { name: "browser", about: "the console works in a browser", run: clients::browser },
+    Step { name: "fuzz", about: "no fuzz target finds anything in seconds", run: fuzz::run },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
 ];

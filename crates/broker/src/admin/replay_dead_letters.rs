@@ -176,7 +176,7 @@ impl Plan {
         };
         if !self.dry_run {
             self.publish(&context, &mut batch.letters).await;
-            self.note(&batch).await?;
+            self.note(&context, &batch).await?;
         }
         let letters = batch.letters.into_iter().map(|letter| letter.told).collect();
         Ok(control::ReplayDeadLettersResponse { letters, ..batch.answer })
@@ -328,7 +328,7 @@ impl Plan {
     }
 
     /// Notes which letters were published, and that the end was reached.
-    async fn note(&self, batch: &Batch) -> Result<(), Fault> {
+    async fn note(&self, context: &Arc<Context>, batch: &Batch) -> Result<(), Fault> {
         let published = batch.letters.iter().filter(|letter| letter.told.error.is_none());
         let offsets = published.map(|letter| Offset(letter.told.offset));
         let mut steps: Vec<(SubscriptionId, Step)> =
@@ -337,7 +337,12 @@ impl Plan {
         if self.only.is_none() && batch.answer.next >= batch.answer.end {
             steps.push((REPLAY_END, Step::Moved { cursor: Offset(0) }));
         }
-        self.record(steps).await
+        self.record(steps).await?;
+        // So that it counts again what waits to be replayed.
+        if let Ok(Some(letters)) = context.topics.get_by_id(context, self.id) {
+            letters.log_grew();
+        }
+        Ok(())
     }
 
     async fn record(&self, steps: Vec<(SubscriptionId, Step)>) -> Result<(), Fault> {

@@ -30,7 +30,5 @@ async fn ready(State(context): State<Arc<Context>>) -> impl IntoResponse {
 }
 
 async fn metrics(State(context): State<Arc<Context>>) -> impl IntoResponse {
-    context.metrics.topics_owned(context.meta.view().topics().count());
-    context.metrics.journal(&context.store.stats());
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], context.metrics.render())
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], context.scrape())
 }

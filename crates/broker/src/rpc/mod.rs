@@ -28,7 +28,7 @@ use danube_wire::proto::danube::discovery_server::Discovery;
 use danube_wire::proto::danube::health_check_server::HealthCheck;
 use danube_wire::proto::danube::producer_service_server::ProducerService;
 use danube_wire::proto::danube::storage_service_server::StorageService;
-use danube_wire::status::to_status;
+use danube_wire::status::{code_name, to_status};
 use std::sync::Arc;
 use tonic::{Response, Status};
 
@@ -59,7 +59,7 @@ pub(crate) fn answer<T>(
         Err(fault) => {
             tracing::debug!(service, method, %fault, kind = ?fault.kind, "refused");
             let status = to_status(&fault);
-            context.metrics.call(service, method, status.code().description());
+            context.metrics.call(service, method, code_name(status.code()));
             Err(status)
         }
     }

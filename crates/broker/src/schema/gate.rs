@@ -12,7 +12,7 @@
 
 use super::compiled::Compiled;
 use crate::context::Context;
-use crate::metrics::SchemaMetrics;
+use crate::metrics::{MisfitKind, TopicMetrics};
 use arc_swap::ArcSwapOption;
 use danube_core::catalog::{self, Catalog, Subject};
 use danube_core::{Fault, SchemaId, SubjectName, Tick, TopicName, ValidationPolicy};
@@ -43,7 +43,7 @@ pub(crate) struct TopicGate {
     topic: TopicName,
     /// `None` while there is nothing to look at.
     rules: ArcSwapOption<Rules>,
-    metrics: SchemaMetrics,
+    metrics: Arc<TopicMetrics>,
     /// When the log was last told, plus one; 0 for never.
     told_at: AtomicU64,
     untold: AtomicU64,
@@ -88,11 +88,11 @@ enum Misfit {
 
 impl TopicGate {
     /// The gate of `topic`; open until it is [set](TopicGate::set).
-    pub(crate) fn new(context: &Context, topic: &TopicName) -> TopicGate {
+    pub(crate) fn new(topic: &TopicName, metrics: &Arc<TopicMetrics>) -> TopicGate {
         TopicGate {
             topic: topic.clone(),
             rules: ArcSwapOption::empty(),
-            metrics: context.metrics.schema(topic),
+            metrics: Arc::clone(metrics),
             told_at: AtomicU64::new(0),
             untold: AtomicU64::new(0),
         }
@@ -130,7 +130,7 @@ impl TopicGate {
     /// Off the way of the messages that fit.
     #[cold]
     fn misfits(&self, context: &Context, rules: &Rules, misfit: &Misfit) -> Result<(), Fault> {
-        self.metrics.failed(misfit.reason());
+        self.metrics.misfit(misfit.kind());
         if rules.policy == ValidationPolicy::Enforce {
             return Err(misfit.fault(context, &self.topic, rules));
         }
@@ -224,15 +224,15 @@ impl SubjectGate {
 }
 
 impl Misfit {
-    /// The word for it in the metrics.
-    fn reason(&self) -> &'static str {
+    /// What it counts as.
+    fn kind(&self) -> MisfitKind {
         match self {
-            Misfit::NoId => "missing_schema_id",
-            Misfit::OtherId(_) => "subject_mismatch",
-            Misfit::NoVersion(_) => "unknown_version",
-            Misfit::Payload(_) => "payload_invalid",
-            Misfit::NoSubject => "unknown_subject",
-            Misfit::Schema(_) => "schema_unusable",
+            Misfit::NoId => MisfitKind::MissingSchemaId,
+            Misfit::OtherId(_) => MisfitKind::SubjectMismatch,
+            Misfit::NoVersion(_) => MisfitKind::UnknownVersion,
+            Misfit::Payload(_) => MisfitKind::PayloadInvalid,
+            Misfit::NoSubject => MisfitKind::UnknownSubject,
+            Misfit::Schema(_) => MisfitKind::SchemaUnusable,
         }
     }
 
@@ -275,6 +275,8 @@ impl Misfit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::options::MetricsOptions;
 
     #[test]
     fn the_log_is_told_once_in_a_while_and_how_often_it_was() {
@@ -282,8 +284,8 @@ mod tests {
         let gate = TopicGate {
             topic: TopicName::parse("/default/t").expect("well formed"),
             rules: ArcSwapOption::empty(),
-            metrics: crate::metrics::Metrics::new()
-                .schema(&TopicName::parse("/default/t").expect("well formed")),
+            metrics: Metrics::new(&MetricsOptions::default())
+                .topic(&TopicName::parse("/default/t").expect("well formed")),
             told_at,
             untold,
         };

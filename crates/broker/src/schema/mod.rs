@@ -18,6 +18,7 @@ mod delete;
 mod gate;
 mod get;
 mod history;
+mod native;
 mod references;
 mod register;
 mod service;
@@ -28,6 +29,7 @@ mod verdict;
 
 pub(crate) use caller::Caller;
 pub(crate) use gate::{Tagged, TopicGate};
+pub(crate) use native::NativeSchemas;
 pub(crate) use service::Registry;
 pub(crate) use topic_config::{Wanted, adopt, choose, describe};
 

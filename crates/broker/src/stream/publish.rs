@@ -11,12 +11,13 @@ use super::refusal::Refused;
 use crate::context::Context;
 use crate::schema::{self, Tagged, Wanted};
 use crate::topic::{AccessMode, BatchFault, OpenedProducer, PublishBatch, TopicHandle};
+use crate::traces::Parent;
 use bytes::Bytes;
 use danube_core::name::ProducerName;
 use danube_core::sequence::{Origin, RUNS_MAX};
 use danube_core::settings::Limit;
 use danube_core::{Delivery, Fault, TopicName};
-use danube_store::RecordBatchBuilder;
+use danube_store::{Appended, RecordBatchBuilder};
 use danube_wire::convert;
 use danube_wire::limit::message_len_max;
 use danube_wire::proto::stream as proto;
@@ -26,6 +27,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tonic::{Status, Streaming};
 
@@ -200,11 +202,17 @@ impl Reader {
                     }
                     let wrapping = &producer.wrapping;
                     let run = runs.last_mut().expect("pushed when there was none");
+                    if self.context.traces.is_on()
+                        && let Some(parent) = parent(bytes, &checked)
+                    {
+                        run.traced.push((run.records.len() as u64, parent));
+                    }
                     run.records.push(|out| wrapping.write(bytes, range, &checked, out));
                     goes_on = true;
                 }
                 Err(fault) => {
                     producer.skip(sequence);
+                    producer.topic.metrics().refused(fault.kind, 1);
                     self.outbox.refuse(number, sequence, 1, fault.into());
                     goes_on = false;
                 }
@@ -217,7 +225,7 @@ impl Reader {
 
     async fn send(&mut self, number: u32, run: Run) {
         let Some(producer) = self.producers.get(&number) else { return };
-        let Run { first_sequence, records } = run;
+        let Run { first_sequence, records, traced } = run;
         let Some(batch) = records.build() else { return };
         let arrived = self.context.clock.elapsed();
         let memory = Arc::clone(&self.context.publish_memory);
@@ -226,13 +234,27 @@ impl Reader {
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let of = (number, first_sequence, count);
         let answer = Answer::owed(&self.outbox, &producer.under_way, of);
+        let metrics = Arc::clone(producer.topic.metrics());
+        let traced = (!traced.is_empty()).then(|| Traced {
+            context: Arc::clone(&self.context),
+            topic: producer.topic.clone(),
+            messages: traced,
+        });
         let publish = PublishBatch {
             producer: producer.origin.producer,
             producer_name: producer.name.clone(),
             batch,
             arrived,
             permit,
-            done: Box::new(move |result| answer.tell(result)),
+            done: Box::new(move |result| {
+                if let Err(fault) = &result {
+                    metrics.refused(fault.kind(), count.into());
+                }
+                if let Some(traced) = traced {
+                    traced.end(arrived, &result);
+                }
+                answer.tell(result);
+            }),
         };
         if let Err(unsent) = producer.topic.publish_batch(publish).await {
             let name = &producer.topic.identity().name;
@@ -247,6 +269,34 @@ impl Reader {
 struct Run {
     first_sequence: u64,
     records: RecordBatchBuilder,
+    /// Those that belong to a recorded trace, by their place in the run.
+    traced: Vec<(u64, Parent)>,
+}
+
+/// Messages of a run that want a span.
+struct Traced {
+    context: Arc<Context>,
+    topic: TopicHandle,
+    messages: Vec<(u64, Parent)>,
+}
+
+impl Traced {
+    /// The run is answered.
+    fn end(self, arrived: Duration, result: &Result<Appended, BatchFault>) {
+        let took = self.context.clock.elapsed().saturating_sub(arrived);
+        for (index, parent) in &self.messages {
+            let result = result.as_ref().map(|appended| appended.first.plus(*index));
+            let result = result.map_err(BatchFault::kind);
+            self.context.traces.published(self.topic.identity(), parent, took, result);
+        }
+    }
+}
+
+/// The recorded trace that a message belongs to.
+fn parent(bytes: &Bytes, checked: &Checked) -> Option<Parent> {
+    let text = |range: &Range<usize>| std::str::from_utf8(&bytes[range.clone()]).ok();
+    let state = checked.tracestate.as_ref().and_then(text);
+    Parent::read(checked.traceparent.as_ref().and_then(text)?, state)
 }
 
 impl Run {
@@ -256,7 +306,11 @@ impl Run {
         let bytes = bytes + count * producer.wrapping.record_len_max(0);
         let after = producer.after(first_sequence);
         let origin = Origin { after, first_sequence, ..producer.origin };
-        Run { first_sequence, records: RecordBatchBuilder::numbered(origin, count, bytes) }
+        Run {
+            first_sequence,
+            records: RecordBatchBuilder::numbered(origin, count, bytes),
+            traced: Vec::new(),
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl TopicActor {
                 consumers.insert(id, consumer);
             }
         }
-        let dispatch: Box<dyn Dispatch> = match topic.delivery {
+        let mut dispatch: Box<dyn Dispatch> = match topic.delivery {
             Delivery::Reliable => {
                 Box::new(ReliableTopic::load(context, topic, settings, record, &metrics, &signals))
             }
@@ -127,13 +127,15 @@ impl TopicActor {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
+            let by_timer = tokio::select! {
                 taken = self.requests.recv_many(&mut inbox, TURN_LEN_MAX) => {
                     self.stopped = taken == 0;
+                    false
                 }
-                () = signals.woken() => {}
-                () = timer => {}
-            }
+                () = signals.woken() => false,
+                () = timer => true,
+            };
+            self.metrics.turn(by_timer);
             self.turn(&mut inbox);
             // An idle topic keeps no room for what does not come.
             if self.measure_at.is_none() {

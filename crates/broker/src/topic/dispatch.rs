@@ -137,7 +137,7 @@ pub(super) trait Dispatch: Send {
     fn connected(&self) -> u64;
 
     /// Brings the subscriptions' gauges up to date, and sums them up.
-    fn measure(&self, now: Tick) -> Sums;
+    fn measure(&mut self, now: Tick) -> Sums;
 
     /// The subscriptions as they stand, without their consumers' names; see
     /// [`Dispatch::consumer`].

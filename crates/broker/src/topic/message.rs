@@ -11,7 +11,8 @@ use danube_core::catalog;
 use danube_core::name::{ConsumerName, ProducerName};
 use danube_core::sequence::{Opened, SequenceRefusal};
 use danube_core::{
-    ConsumerId, FailurePolicy, Fault, Offset, ProducerId, SubscriptionName, SubscriptionType,
+    ConsumerId, FailurePolicy, Fault, FaultKind, Offset, ProducerId, SubscriptionName,
+    SubscriptionType,
 };
 use danube_store::{Appended, RecordBatch};
 use danube_wire::delivery::Envelope;
@@ -67,6 +68,17 @@ pub(crate) enum BatchFault {
     Moved(String),
     /// Anything else.
     Fault(Fault),
+}
+
+impl BatchFault {
+    /// What its producer should do.
+    pub(crate) fn kind(&self) -> FaultKind {
+        match self {
+            BatchFault::Sequence(_) => FaultKind::Precondition,
+            BatchFault::Moved(_) => FaultKind::Retry,
+            BatchFault::Fault(fault) => fault.kind,
+        }
+    }
 }
 
 /// A producer that numbers its messages.

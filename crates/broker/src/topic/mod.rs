@@ -34,6 +34,7 @@ pub(crate) use stream::{Ended, QueueReader, Terms, Wire};
 pub(crate) use vitals::{Vital, Vitals};
 
 use crate::context::{CALL_TIMEOUT, Context};
+use crate::metrics::TopicMetrics;
 use crate::schema::TopicGate;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -81,6 +82,7 @@ pub(crate) struct TopicHandle {
     identity: Arc<TopicIdentity>,
     settings: Arc<LiveSettings>,
     gate: Arc<TopicGate>,
+    metrics: Arc<TopicMetrics>,
     vitals: Arc<Vitals>,
     mailbox: mpsc::Sender<Message>,
     entrance: Arc<Entrance>,
@@ -106,18 +108,23 @@ impl TopicHandle {
         let settings = Arc::new(LiveSettings::from_pointee(settings));
         let (mailbox, requests) = mpsc::channel(MAILBOX_LEN_MAX);
         let entrance = Arc::new(Entrance::new(&identity, &settings));
-        let metrics = Arc::new(context.metrics.topic(name));
+        let metrics = context.metrics.topic(name);
         let signals: Arc<Signals> = Arc::default();
         let straight = (identity.delivery == Delivery::Reliable)
             .then(|| Arc::new(Straight::new(context, &identity, &metrics, &signals)));
         let vitals = Arc::default();
-        let shared = (metrics, signals, Arc::clone(&vitals));
         let actor = actor::TopicActor::load(
-            context, &identity, &settings, &entrance, shared, topic, requests,
+            context,
+            &identity,
+            &settings,
+            &entrance,
+            (Arc::clone(&metrics), signals, Arc::clone(&vitals)),
+            topic,
+            requests,
         );
         tokio::spawn(actor.run());
-        let gate = Arc::new(TopicGate::new(context, name));
-        TopicHandle { identity, settings, gate, vitals, mailbox, entrance, straight }
+        let gate = Arc::new(TopicGate::new(name, &metrics));
+        TopicHandle { identity, settings, gate, metrics, vitals, mailbox, entrance, straight }
     }
 
     pub(crate) fn identity(&self) -> &TopicIdentity {
@@ -137,6 +144,10 @@ impl TopicHandle {
     /// What a message has to pass before it is published.
     pub(crate) fn gate(&self) -> &TopicGate {
         &self.gate
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<TopicMetrics> {
+        &self.metrics
     }
 
     fn stopped(&self) -> Fault {
@@ -304,7 +315,7 @@ impl TopicHandle {
     }
 
     /// Tells the topic that its log has more than it appended itself.
-    fn log_grew(&self) {
+    pub(crate) fn log_grew(&self) {
         // One that has its mailbox full takes a turn anyway, and one that stopped reads it all when
         // it is loaded again.
         let _ = self.mailbox.try_send(Message::LogGrew);

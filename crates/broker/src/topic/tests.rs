@@ -382,7 +382,7 @@ async fn a_slow_listener_of_a_volatile_topic_sees_the_newest() {
         house.publish("/default/live", &number.to_string()).await.expect("never waits");
     }
     assert_eq!(payload(&next(&mut stream).await), "3", "the three oldest were dropped");
-    let text = house.context.metrics.render();
+    let text = house.context.scrape();
     let dropped = r#"danube_subscription_dropped_total{topic="/default/live",subscription="s"} 3"#;
     assert!(text.contains(dropped), "{text}");
 }

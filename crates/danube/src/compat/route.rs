@@ -76,11 +76,6 @@ impl Cluster {
         Ok(Route { channel, broker_url: found.broker_url, header })
     }
 
-    /// The service address itself, which serves what belongs to no topic.
-    pub fn service(&self) -> Channel {
-        self.service.clone()
-    }
-
     fn service_route(&self) -> Route {
         let broker_url = self.service_url.to_string();
         Route { channel: self.service.clone(), broker_url, header: None }

@@ -47,12 +47,20 @@ pub struct Layer {
     /// `text` or `json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<String>,
+    /// What is logged: a level, or directives such as `info,danube_broker=debug`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// Where traces go, `http://host:4317`; none are made without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
     /// How messages are handed to consumers.
     pub dispatch: DispatchLayer,
     /// How the log is kept.
     pub storage: StorageLayer,
     /// What clients may use; 0 is no limit.
     pub policies: PoliciesLayer,
+    /// What `/metrics` shows.
+    pub metrics: MetricsLayer,
 }
 
 macro_rules! section {
@@ -110,6 +118,16 @@ section! {
     }
 }
 
+section! {
+    /// Section `metrics`.
+    MetricsLayer {
+        /// Topics with series of their own.
+        topics_max: u32,
+        /// Subscriptions with series of their own.
+        subscriptions_max: u32,
+    }
+}
+
 /// A layer and the name of where it came from, as errors print it.
 #[derive(Debug)]
 pub struct Source {
@@ -146,6 +164,8 @@ impl Source {
             bootstrap_namespaces: Some(options.bootstrap_namespaces.clone()),
             console: Some("auto".into()),
             log_format: Some("text".into()),
+            log_level: None,
+            otlp_endpoint: None,
             dispatch: DispatchLayer {
                 max_unacked_messages: Some(options.dispatch.max_unacked_messages),
             },
@@ -164,6 +184,10 @@ impl Source {
                 max_consumers_per_subscription: Some(policies.max_consumers_per_subscription),
                 max_publish_rate: Some(policies.max_publish_rate),
                 max_subscription_dispatch_rate: Some(policies.max_subscription_dispatch_rate),
+            },
+            metrics: MetricsLayer {
+                topics_max: Some(options.metrics.topics_max),
+                subscriptions_max: Some(options.metrics.subscriptions_max),
             },
         };
         Source::new("default", layer)

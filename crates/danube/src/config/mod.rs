@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! BrokerOptions::default() ─▶ file.rs ─▶ environment.rs ─▶ flags   (each a `Source`)
-//!                     figment merges ─▶ resolve.rs checks once ─▶ Settings
+//!                     figment merges ─▶ resolve.rs checks once ─▶ Settings      (keys.rs lists them all)
 //! ```
 //!
 //! Law: every error names where the value came from (file and line, variable or flag) and the
@@ -11,7 +11,10 @@
 
 mod environment;
 mod file;
+mod keys;
 mod layer;
+#[cfg(test)]
+mod reference;
 mod resolve;
 
 use crate::failure::Failure;
@@ -59,6 +62,12 @@ pub struct Flags {
     /// How log lines on stderr look: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
+    /// What is logged: a level, or directives such as info,danube_broker=debug [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// Where traces go (OTLP over gRPC), such as http://localhost:4317; off without it
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 /// How log lines look.
@@ -79,6 +88,10 @@ pub struct Settings {
     pub console: Access,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// What is logged, if anybody said so.
+    pub log_level: Option<String>,
+    /// Where traces go, if anywhere.
+    pub otlp_endpoint: Option<String>,
     /// Variables that start with `DANUBE_` and mean nothing to any command. Worth a warning, not
     /// an error: Kubernetes sets such for a service of that name.
     pub unknown_variables: Vec<String>,
@@ -102,8 +115,8 @@ impl Settings {
         for source in environment.sources.into_iter().chain(flags.sources()) {
             figment = figment.merge(source);
         }
-        let (broker, console, log_format) = resolve::resolve(&figment)?;
-        Ok(Settings { broker, console, log_format, unknown_variables: environment.unknown })
+        let settings = resolve::resolve(&figment)?;
+        Ok(Settings { unknown_variables: environment.unknown, ..settings })
     }
 }
 
@@ -130,6 +143,10 @@ impl Flags {
             }),
             text("--console", &self.console, |layer, value| layer.console = Some(value)),
             text("--log-format", &self.log_format, |layer, value| layer.log_format = Some(value)),
+            text("--log-level", &self.log_level, |layer, value| layer.log_level = Some(value)),
+            text("--otlp-endpoint", &self.otlp_endpoint, |layer, value| {
+                layer.otlp_endpoint = Some(value);
+            }),
         ]
         .into_iter()
         .flatten()

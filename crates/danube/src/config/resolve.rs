@@ -1,13 +1,14 @@
 //! The merged configuration, checked once and turned into what the broker is started with.
 
-use super::LogFormat;
 use super::layer::Layer;
+use super::{LogFormat, Settings};
 use crate::failure::Failure;
-use danube_broker::{BrokerOptions, DispatchOptions, Policies, StorageOptions};
+use danube_broker::{BrokerOptions, DispatchOptions, MetricsOptions, Policies, StorageOptions};
 use danube_console::Access;
 use danube_core::NamespaceName;
 use figment::Figment;
 use std::net::{SocketAddr, ToSocketAddrs};
+use tracing_subscriber::EnvFilter;
 
 /// Largest window of a consumer.
 const MAX_UNACKED_MESSAGES_MAX: u32 = 10_000;
@@ -15,11 +16,14 @@ const MAX_UNACKED_MESSAGES_MAX: u32 = 10_000;
 /// Longest that a write may be made to wait for others, in milliseconds.
 const FLUSH_INTERVAL_MS_MAX: u64 = 10_000;
 
+/// Most topics or subscriptions with series of their own.
+const SERIES_MAX: u32 = 10_000;
+
 /// Checks every value.
 ///
 /// # Errors
 /// [`Exit::Usage`](crate::failure::Exit::Usage), naming source, key and value.
-pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, Access, LogFormat), Failure> {
+pub fn resolve(figment: &Figment) -> Result<Settings, Failure> {
     let layer: Layer = figment.extract().expect("every source is a layer");
     let check = Check { figment };
     check.mode(&given(layer.mode))?;
@@ -78,9 +82,21 @@ pub fn resolve(figment: &Figment) -> Result<(BrokerOptions, Access, LogFormat), 
         storage,
         policies,
         bootstrap_namespaces: namespaces,
+        tracer: None,
+        metrics: MetricsOptions {
+            topics_max: check.series("metrics.topics_max", given(layer.metrics.topics_max))?,
+            subscriptions_max: check
+                .series("metrics.subscriptions_max", given(layer.metrics.subscriptions_max))?,
+        },
     };
-    let console = check.console(&given(layer.console), http_addr)?;
-    Ok((options, console, check.log_format(&given(layer.log_format))?))
+    Ok(Settings {
+        console: check.console(&given(layer.console), http_addr)?,
+        broker: options,
+        log_format: check.log_format(&given(layer.log_format))?,
+        log_level: layer.log_level.map(|level| check.log_level(level)).transpose()?,
+        otlp_endpoint: layer.otlp_endpoint.map(|url| check.endpoint(url)).transpose()?,
+        unknown_variables: Vec::new(),
+    })
 }
 
 /// A key that the defaults set.
@@ -120,6 +136,32 @@ impl Check<'_> {
                 format.escape_debug(),
                 "is no log format; use `text` or `json`",
             )),
+        }
+    }
+
+    fn log_level(&self, directives: String) -> Result<String, Failure> {
+        match EnvFilter::try_new(&directives) {
+            Ok(_) if !directives.trim().is_empty() => Ok(directives),
+            _ => Err(self
+                .refuse("log_level", directives.escape_debug(), "is no level")
+                .help("use `error`, `warn`, `info`, `debug` or `trace`, or directives such as `info,danube_broker=debug`")),
+        }
+    }
+
+    fn endpoint(&self, url: String) -> Result<String, Failure> {
+        let rest = url.strip_prefix("http://");
+        match rest.map(|rest| rest.trim_end_matches('/')) {
+            Some(host) if !host.is_empty() && !host.contains([' ', '/']) => Ok(url),
+            _ => Err(self
+                .refuse("otlp_endpoint", url.escape_debug(), "is not an http address")
+                .help("give the gRPC address of a collector, such as `http://localhost:4317`; for TLS run one beside the broker")),
+        }
+    }
+
+    fn series(&self, key: &str, value: u32) -> Result<u32, Failure> {
+        match value {
+            0..=SERIES_MAX => Ok(value),
+            _ => Err(self.refuse(key, value, &format!("must be at most {SERIES_MAX}"))),
         }
     }
 

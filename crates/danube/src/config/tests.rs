@@ -126,7 +126,7 @@ fn a_file_that_is_wrong_says_where() {
     in_file(
         "data_dir: d\ndata_dirs: d\n",
         expect![[r#"
-            config file `FILE`: unknown field `data_dirs`, expected one of `mode`, `data_dir`, `wal_dir`, `broker_addr`, `admin_addr`, `http_addr`, `advertised_addr`, `auto_create_topics`, `bootstrap_namespaces`, `console`, `log_format`, `dispatch`, `storage`, `policies` at line 2 column 1
+            config file `FILE`: unknown field `data_dirs`, expected one of `mode`, `data_dir`, `wal_dir`, `broker_addr`, `admin_addr`, `http_addr`, `advertised_addr`, `auto_create_topics`, `bootstrap_namespaces`, `console`, `log_format`, `log_level`, `otlp_endpoint`, `dispatch`, `storage`, `policies`, `metrics` at line 2 column 1
             help: mend or remove the key; a key of a section stands indented under its name"#]],
     );
     in_file(

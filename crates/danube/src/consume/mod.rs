@@ -6,7 +6,7 @@
 mod print;
 mod source;
 
-use crate::compat::{Cluster, SubscriptionType};
+use crate::compat::SubscriptionType;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::produce::plural;
@@ -78,8 +78,10 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut source = Source::subscribe(&arguments, &topic, &subscription).await?;
     // From here on nothing is missed; README's tour waits for this line before it produces.
     eprintln!("subscribed to {topic} as `{subscription}`, waiting for messages");
-    let cluster = Cluster::connect(&arguments.service_addr).await?;
-    let decoder = (!arguments.no_decode).then(|| Decoder::new(&cluster));
+    let decoder = match arguments.no_decode {
+        true => None,
+        false => Some(Decoder::new(&arguments.service_addr)?),
+    };
     let received = receive(&mut source, decoder, &arguments).await;
     // Whatever ended it, what was printed is acknowledged, and the rest goes back.
     source.close().await;

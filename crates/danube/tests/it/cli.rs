@@ -41,6 +41,7 @@ fn help_of_all() {
               mcp          Let AI agents and assistants operate a broker (Model Context Protocol)
               completions  Print a script that completes commands in a shell
               man          Write man pages
+              health       Ask a broker whether it is ready; exit code 0 says yes
               version      Print the version
               help         Print this message or the help of the given subcommand(s)
 
@@ -73,6 +74,10 @@ fn help_of_start() {
                                                  only this machine reaches it, else read-only [default: auto]
                   --config-file <FILE>           A YAML file with any of these and more keys
                   --log-format <FORMAT>          How log lines on stderr look: text or json [default: text]
+                  --log-level <LEVEL>            What is logged: a level, or directives such as
+                                                 info,danube_broker=debug [default: info]
+                  --otlp-endpoint <URL>          Where traces go (OTLP over gRPC), such as
+                                                 http://localhost:4317; off without it
               -h, --help                         Print help"#]],
     );
 }
@@ -621,6 +626,19 @@ fn the_version_goes_to_stdout() {
     let expected = concat!("danube ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(danube_ok(&["version"]), expected);
     assert_eq!(danube_ok(&["--version"]), expected);
+}
+
+#[test]
+fn the_version_for_programs_says_what_it_reads() {
+    let told: serde_json::Value =
+        serde_json::from_str(&danube_ok(&["version", "--json"])).expect("a JSON document");
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    assert!(told["rustc"].as_str().expect("known").starts_with("rustc "), "{told}");
+    assert!(told["target"].is_string() && told["build_date_epoch"].is_null(), "{told}");
+    assert!(told.as_object().expect("a mapping").contains_key("commit"), "{told}");
+    for format in ["record", "journal", "segment", "checkpoint", "catalog"] {
+        assert!(told["formats"][format].is_u64(), "{told}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `danube doctor` on the data directory of a real broker: healthy, torn, damaged, repaired.
 
-use crate::harness::{Node, danube};
+use crate::harness::{Node, danube, get};
 use crate::wire::{Control, Wire, message};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -71,6 +71,23 @@ async fn a_doctor_finds_names_and_repairs_damage_in_the_middle() {
     let log = crate::load::read_all(&mut wire, &at, TOPIC, "s").await;
     let offsets: Vec<u64> = log.iter().map(|(offset, _)| *offset).collect();
     assert_eq!(offsets, [0, 1, 2, 3, 5, 6, 7, 8, 9], "only what is lost is gone");
+
+    // The subscription that was there before is told of the gap, once, in words and in numbers.
+    let told: Vec<String> = node
+        .stderr()
+        .lines()
+        .filter(|line| line.contains("the log does not have messages that were not finished"))
+        .map(str::to_owned)
+        .collect();
+    let [told] = told.as_slice() else { panic!("{told:#?}") };
+    for field in ["topic=/default/patient", "subscription=s", "first=4", "end=5"] {
+        assert!(told.contains(field), "{told}");
+    }
+    let metrics = block_in_place(|| get(&format!("{}/metrics", at.http)));
+    let of = r#"{topic="/default/patient",subscription="s"} 1"#;
+    for name in ["danube_subscription_gap_total", "danube_subscription_gap_messages_total"] {
+        assert!(metrics.contains(&format!("{name}{of}\n")), "{metrics}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

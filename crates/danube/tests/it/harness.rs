@@ -8,7 +8,8 @@
 #![allow(dead_code)]
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -240,6 +241,19 @@ fn command_under(under: &[String]) -> Command {
         }
     }
     command
+}
+
+/// What an HTTP GET of `url` answers, head and body. The scheme is `http` and the server closes.
+#[track_caller]
+pub fn get(url: &str) -> String {
+    let rest = url.strip_prefix("http://").expect("a URL");
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(host).expect("the broker listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
 }
 
 /// How a run ended.

@@ -198,21 +198,74 @@ async fn the_commands_speak_both_wires_to_each_other() {
     });
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_message_names_its_schema_and_is_read_as_it_says() {
+/// Registers a definition; its schema's id, and its version.
+async fn register(node: &Node, subject: &str, kind: &str, definition: &str) -> (u64, u32) {
     use danube_wire::proto::danube_schema::RegisterSchemaRequest;
     use danube_wire::proto::danube_schema::schema_registry_client::SchemaRegistryClient;
 
-    let node = Node::start();
     let url = node.addresses().broker.clone();
     let mut registry = SchemaRegistryClient::connect(url).await.expect("the broker serves");
     let request = RegisterSchemaRequest {
-        subject: "orders".into(),
-        schema_type: "json_schema".into(),
-        schema_definition: r#"{"type": "array", "items": {"type": "integer"}}"#.into(),
+        subject: subject.into(),
+        schema_type: kind.into(),
+        schema_definition: definition.to_owned().into(),
         ..RegisterSchemaRequest::default()
     };
     let registered = registry.register_schema(request).await.expect("registered").into_inner();
+    (registered.schema_id, registered.version)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_travel_by_the_schema_they_were_written_by_and_what_it_referred_to_then() {
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Order {
+        id: i64,
+        ship_to: Address,
+    }
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Address {
+        street: String,
+    }
+    let node = Node::start();
+    let address = |fields: &str| {
+        format!(r#"{{"type": "record", "name": "shop.Address", "fields": [{fields}]}}"#)
+    };
+    let street = r#"{"name": "street", "type": "string"}"#;
+    register(&node, "shop.Address", "avro", &address(street)).await;
+    let order = r#"{"type": "record", "name": "shop.Order", "fields": [
+        {"name": "id", "type": "long"}, {"name": "ship_to", "type": "shop.Address"}]}"#;
+    let id = register(&node, "orders", "avro", order).await;
+    // A later version of what it refers to changes nothing for what is registered.
+    let floor = r#"{"name": "floor", "type": "int", "default": 0}"#;
+    let latest =
+        register(&node, "shop.Address", "avro", &address(&[floor, street].join(","))).await;
+    assert_eq!(latest.1, 2);
+
+    let client = connect(&node);
+    let producer = client.producer("/default/t").reliable();
+    let producer = producer.schema(SchemaChoice::latest("orders")).open().await.expect("opened");
+    let orders = producer.typed::<Order>();
+    let order = Order { id: 7, ship_to: Address { street: "Main".into() } };
+    orders.send(&order).await.expect("stored");
+    let consumer = client.consumer("/default/t", "s").start(Position::Earliest).subscribe();
+    let consumer = comes("the consumer", consumer).await.expect("subscribed").typed::<Order>();
+    let message = comes("a message", consumer.next()).await.expect("received");
+    assert_eq!(message.message().payload(), &b"\x0e\x08Main"[..], "a bare datum of Avro");
+    assert_eq!(message.value().expect("an order"), &order);
+    let schema = message.schema().expect("it is named");
+    assert_eq!((schema.id(), schema.version(), schema.kind()), (id.0, id.1, "avro"));
+
+    let producer = client.producer("/default/t").name("other");
+    let producer = producer.schema(SchemaChoice::latest("orders")).open().await.expect("opened");
+    let refused = producer.typed::<u32>().send(&7).await.expect_err("no order").to_string();
+    assert!(refused.contains("version 1 of schema `orders`"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_names_its_schema_and_is_read_as_it_says() {
+    let node = Node::start();
+    let list = r#"{"type": "array", "items": {"type": "integer"}}"#;
+    let registered = register(&node, "orders", "json_schema", list).await;
     let client = connect(&node);
     let producer = client.producer("/default/t").reliable();
     let producer = producer.schema(SchemaChoice::latest("orders")).open().await.expect("opened");
@@ -224,6 +277,6 @@ async fn a_message_names_its_schema_and_is_read_as_it_says() {
     let message = comes("a message", consumer.next()).await.expect("received");
     assert_eq!(message.value().expect("a list"), &[1, 2]);
     let schema = message.schema().expect("it is named");
-    assert_eq!((schema.id(), schema.version()), (registered.schema_id, registered.version));
+    assert_eq!((schema.id(), schema.version()), registered);
     assert_eq!((schema.subject(), schema.kind()), ("orders", "json_schema"));
 }

@@ -8,8 +8,8 @@ use danube_wire::proto::danube::consumer_request::SubscriptionType;
 use danube_wire::proto::danube::consumer_service_client::ConsumerServiceClient;
 use danube_wire::proto::danube::producer_service_client::ProducerServiceClient;
 use danube_wire::proto::danube::{
-    AckRequest, ConsumerRequest, DispatchStrategy, MsgId, ProducerRequest, ReceiveRequest,
-    StreamMessage,
+    AckRequest, ConsumerRequest, DispatchStrategy, MsgId, NackRequest, ProducerRequest,
+    ReceiveRequest, StreamMessage,
 };
 use std::future::Future;
 use std::time::Duration;
@@ -107,6 +107,20 @@ impl Wire {
         let request = ReceiveRequest { request_id: 1, consumer_id };
         let opening = self.consumers.receive_messages(request);
         Ok(within("the headers of ReceiveMessages", opening).await?.into_inner())
+    }
+
+    pub async fn nack(
+        &mut self,
+        message: &StreamMessage,
+        subscription: &str,
+    ) -> Result<(), Status> {
+        let request = NackRequest {
+            request_id: message.request_id,
+            msg_id: message.msg_id.clone(),
+            subscription_name: subscription.into(),
+            ..NackRequest::default()
+        };
+        within("Nack", self.consumers.nack(request)).await.map(drop)
     }
 
     pub async fn ack(&mut self, message: &StreamMessage, subscription: &str) -> Result<(), Status> {

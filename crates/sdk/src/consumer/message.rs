@@ -2,6 +2,7 @@
 
 use super::partition::Partition;
 use super::ranges::Range;
+use crate::trace_context;
 use bytes::Bytes;
 use danube_wire::record::Record;
 use std::collections::BTreeMap;
@@ -155,6 +156,23 @@ impl Message {
     /// ```
     pub fn schema_version(&self) -> Option<u32> {
         self.record.schema_version()
+    }
+
+    /// The trace that it was published in (W3C trace context), to be the parent of the span in
+    /// which it is worked on; empty when it came without one.
+    ///
+    /// ```no_run
+    /// # fn example(message: danube_sdk::Message) {
+    /// use opentelemetry::global;
+    /// use opentelemetry::trace::{SpanKind, Tracer};
+    ///
+    /// let tracer = global::tracer("worker");
+    /// let builder = tracer.span_builder("resize").with_kind(SpanKind::Consumer);
+    /// let span = tracer.build_with_context(builder, &message.trace_context());
+    /// # }
+    /// ```
+    pub fn trace_context(&self) -> opentelemetry::Context {
+        trace_context::extract(|name| self.attribute(name).map(str::to_owned))
     }
 
     /// The delivery as the wire names it.

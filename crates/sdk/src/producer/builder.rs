@@ -206,7 +206,8 @@ impl ProducerBuilder {
             opened.push(receiver);
         }
         // Made before the wait, so that lanes are let go if one of them cannot be opened.
-        let producer = Producer { topic: self.topic, lanes, turn: AtomicUsize::new(0), tasks };
+        let (topic, cluster) = (self.topic, self.cluster);
+        let producer = Producer { topic, cluster, lanes, turn: AtomicUsize::new(0), tasks };
         let closed = |_| Error::Closed { who: format!("topic `{}`", producer.topic) };
         for answer in try_join_all(opened).await.map_err(closed)? {
             answer?;

@@ -110,6 +110,11 @@ impl Lane {
         })
     }
 
+    /// Id and version of the schema that the broker named when the producer was attached last.
+    pub(super) fn schema(&self) -> Option<(u64, u32)> {
+        self.inner.lock().queue.schema()
+    }
+
     /// The longest that anything takes.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout

@@ -20,8 +20,11 @@ pub use builder::{ProducerBuilder, SchemaChoice};
 pub(crate) use link::Link;
 pub use receipt::Receipt;
 
+use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::message::{Attributes, MessageId, NewMessage, now_ms};
+use crate::schema::Schema;
+use crate::trace_context;
 use crate::typed::TypedProducer;
 use danube_core::WallMs;
 use danube_core::ids::{FNV_OFFSET_BASIS, fnv1a_64};
@@ -40,6 +43,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Producer {
     topic: String,
+    cluster: Arc<Cluster>,
     lanes: Vec<Arc<Lane>>,
     turn: AtomicUsize,
     tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -69,7 +73,8 @@ impl Producer {
         payload: impl AsRef<[u8]>,
         attributes: Option<Attributes>,
     ) -> Result<MessageId, Error> {
-        let attributes: Vec<_> = attributes.into_iter().flatten().collect();
+        let mut attributes: Vec<_> = attributes.into_iter().flatten().collect();
+        trace_context::inject(&mut attributes);
         let message = Message {
             payload: payload.as_ref(),
             publish_time: WallMs(now_ms()),
@@ -114,7 +119,8 @@ impl Producer {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn enqueue(&self, message: NewMessage) -> Result<Receipt, Error> {
+    pub async fn enqueue(&self, mut message: NewMessage) -> Result<Receipt, Error> {
+        message.join_current_trace();
         let message = message.on_wire();
         self.lane_of(message.routing_key).put(&message).await
     }
@@ -181,6 +187,27 @@ impl Producer {
     /// ```
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// The schema that the broker put to its messages when it was opened, from the registry or from
+    /// memory; `None` where it has none.
+    ///
+    /// # Errors
+    /// What the registry said, or that it cannot be reached.
+    ///
+    /// ```no_run
+    /// # async fn example(producer: danube_sdk::Producer) -> Result<(), danube_sdk::Error> {
+    /// if let Some(schema) = producer.schema().await? {
+    ///     println!("publishing version {} of {}", schema.version(), schema.subject());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schema(&self) -> Result<Option<Arc<Schema>>, Error> {
+        match self.lanes.first().and_then(|lane| lane.schema()) {
+            Some((id, version)) => self.cluster.schema(id, version).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The same producer, for values of a type instead of bytes.

@@ -140,6 +140,10 @@ impl Queue {
     }
 
     /// Whether a batch that is not full waits for more.
+    pub(super) fn schema(&self) -> Option<(u64, u32)> {
+        self.schema
+    }
+
     pub(super) fn lingers(&self) -> bool {
         !self.limits.linger.is_zero()
     }

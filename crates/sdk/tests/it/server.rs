@@ -5,7 +5,6 @@
 use compatible::discovery_server::{Discovery, DiscoveryServer};
 use danube_sdk::{Client, ClientBuilder};
 use danube_wire::proto::danube as compatible;
-use danube_wire::proto::danube_schema as schemas;
 use danube_wire::proto::stream as proto;
 use danube_wire::record::Record;
 use danube_wire::stream::server::{Stream as Service, StreamServer};
@@ -13,7 +12,7 @@ use danube_wire::stream::{
     Batch, ConsumeRequest, ConsumeResponse, Delivered, PublishRequest, PublishResponse,
 };
 use prost::Message as _;
-use schemas::schema_registry_server::{SchemaRegistry, SchemaRegistryServer};
+use proto::schemas_server::{Schemas, SchemasServer};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -89,7 +88,7 @@ impl Server {
         let discovery = Lookup { url: url.clone(), topology: topology.clone() };
         let serving = tonic::transport::Server::builder()
             .add_service(StreamServer::new(Handler { publish, consume }))
-            .add_service(SchemaRegistryServer::new(Registry(topology.clone())))
+            .add_service(SchemasServer::new(Registry(topology.clone())))
             .add_service(DiscoveryServer::new(discovery))
             .serve_with_incoming(TcpListenerStream::new(listener));
         runtime.spawn(serving);
@@ -205,53 +204,33 @@ impl Discovery for Lookup {
     }
 }
 
-/// A registry in which schema 3 is of JSON and all others of Avro.
+/// Schemas of which numbers 3 and 8 are of JSON and all others of Avro, for numbers.
 struct Registry(Topology);
 
-/// Calls that no client of this library makes.
-macro_rules! unused {
-    ($($name:ident: $request:ident => $response:ident),* $(,)?) => {
-        #[tonic::async_trait]
-        impl SchemaRegistry for Registry {
-            async fn get_schema(
-                &self,
-                request: Request<schemas::GetSchemaRequest>,
-            ) -> Result<Response<schemas::GetSchemaResponse>, Status> {
-                let schemas::GetSchemaRequest { schema_id, version } = request.into_inner();
-                self.0.schemas_asked.lock().expect("no panic").push((schema_id, version));
-                let kind = if schema_id == 3 { "json_schema" } else { "avro" };
-                Ok(Response::new(schemas::GetSchemaResponse {
-                    schema_id,
-                    version: version.unwrap_or(1),
-                    subject: "orders".into(),
-                    schema_type: kind.into(),
-                    schema_definition: "{}".into(),
-                    ..Default::default()
-                }))
-            }
-
-            $(async fn $name(
-                &self,
-                _: Request<schemas::$request>,
-            ) -> Result<Response<schemas::$response>, Status> {
-                Err(Status::unimplemented("not in these tests"))
-            })*
-        }
-    };
-}
-
-unused! {
-    register_schema: RegisterSchemaRequest => RegisterSchemaResponse,
-    get_latest_schema: GetLatestSchemaRequest => GetSchemaResponse,
-    list_versions: ListVersionsRequest => ListVersionsResponse,
-    check_compatibility: CheckCompatibilityRequest => CheckCompatibilityResponse,
-    delete_schema_version: DeleteSchemaVersionRequest => DeleteSchemaVersionResponse,
-    set_compatibility_mode: SetCompatibilityModeRequest => SetCompatibilityModeResponse,
-    configure_topic_schema: ConfigureTopicSchemaRequest => ConfigureTopicSchemaResponse,
-    update_topic_validation_policy:
-        UpdateTopicValidationPolicyRequest => UpdateTopicValidationPolicyResponse,
-    get_topic_schema_config: GetTopicSchemaConfigRequest => GetTopicSchemaConfigResponse,
-    list_subjects: ListSubjectsRequest => ListSubjectsResponse,
+#[tonic::async_trait]
+impl Schemas for Registry {
+    async fn get_schema(
+        &self,
+        request: Request<proto::GetSchemaRequest>,
+    ) -> Result<Response<proto::GetSchemaResponse>, Status> {
+        let proto::GetSchemaRequest { which, version } = request.into_inner();
+        let Some(proto::get_schema_request::Which::SchemaId(schema_id)) = which else {
+            return Err(Status::invalid_argument("these tests ask by id"));
+        };
+        self.0.schemas_asked.lock().expect("no panic").push((schema_id, version));
+        let (schema_type, definition) = match schema_id {
+            3 | 8 => ("json_schema", "{}"),
+            _ => ("avro", r#""long""#),
+        };
+        Ok(Response::new(proto::GetSchemaResponse {
+            schema_id,
+            version: version.unwrap_or(1),
+            subject: "orders".into(),
+            schema_type: schema_type.into(),
+            definition: definition.into(),
+            ..Default::default()
+        }))
+    }
 }
 
 /// One Publish stream in the test's hands; dropping it ends the stream.

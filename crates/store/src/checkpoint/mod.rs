@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use codec::{decode, encode};
 
 /// Format version that this code writes and reads.
-pub(crate) const CHECKPOINT_VERSION: u32 = 2;
+pub const CHECKPOINT_VERSION: u32 = 2;
 /// What the room kept for checkpoints is a multiple of, in bytes.
 const RESERVE_STEP: u64 = 4 << 10;
 /// Copies of each checkpoint.

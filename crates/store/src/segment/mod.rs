@@ -25,7 +25,7 @@ pub(crate) const BLOCK_HEADER_LEN: usize = 32;
 /// Bytes of an index entry.
 pub(crate) const INDEX_ENTRY_LEN: usize = 24;
 /// Format version that this code writes and reads.
-pub(crate) const SEGMENT_VERSION: u32 = 1;
+pub const SEGMENT_VERSION: u32 = 1;
 /// Directory of the segments, within that of the journal.
 pub(crate) const SEGMENT_DIR: &str = "segments";
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::proto::danube::StreamMessage;
 use crate::protobuf::{self, Fields, Value};
+use crate::trace_context::{TRACEPARENT, TRACESTATE};
 use bytes::{BufMut, Bytes};
 use danube_core::ProducerId;
 use danube_core::name::ProducerName;
@@ -30,6 +31,10 @@ pub struct Checked {
     pub schema_id: Option<u64>,
     /// Its version.
     pub schema_version: Option<u32>,
+    /// Where the value of the attribute `traceparent` lies.
+    pub traceparent: Option<Range<usize>>,
+    /// Where the value of the attribute `tracestate` lies.
+    pub tracestate: Option<Range<usize>>,
     /// Whether there are attributes that only the broker may write.
     has_reserved: bool,
 }
@@ -52,8 +57,12 @@ pub fn check(bytes: &[u8], range: Range<usize>) -> Result<Checked, RecordError> 
                 text(bytes, range)?;
             }
             (ATTRIBUTES, Value::Delimited(range)) => {
-                let (key, _) = entry(bytes, range)?;
-                checked.has_reserved |= str_at(bytes, &key).is_some_and(header::is_reserved);
+                let (key, value) = entry(bytes, range)?;
+                match str_at(bytes, &key) {
+                    Some(TRACEPARENT) => checked.traceparent = Some(value),
+                    Some(TRACESTATE) => checked.tracestate = Some(value),
+                    other => checked.has_reserved |= other.is_some_and(header::is_reserved),
+                }
             }
             (number @ (PUBLISH_TIME | PAYLOAD | ATTRIBUTES..=ROUTING_KEY), _) => {
                 return Err(RecordError::WireType(number));

@@ -176,7 +176,7 @@ impl House {
 
     /// The sum of a counter, over all its labels that have `with` in them.
     pub(super) fn counted(&self, counter: &str, with: &str) -> u64 {
-        let text = self.context.metrics.render();
+        let text = self.context.scrape();
         let lines = text.lines().filter(|line| line.starts_with(counter) && line.contains(with));
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }

@@ -97,7 +97,7 @@ impl Dispatch for FanoutTopic {
         let answer = self.hand_out(std::iter::once(publish.record.clone()));
         if answer.is_ok() {
             let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
-            self.metrics.published(publish.record.len(), latency);
+            self.metrics.published(1, publish.record.len(), latency);
         }
         // A producer that went away does not want the answer.
         let _ = publish.reply.send(answer);
@@ -117,7 +117,7 @@ impl Dispatch for FanoutTopic {
             Err(fault) => return done(Err(BatchFault::Fault(fault))),
         };
         let latency = self.context.clock.elapsed().saturating_sub(arrived);
-        self.metrics.published_batch(batch.len(), batch.byte_len(), latency);
+        self.metrics.published(batch.len(), batch.byte_len(), latency);
         // A batch is far below 2^32 records.
         done(Ok(Appended { first, count: batch.len() as u32 }));
     }
@@ -251,7 +251,7 @@ impl Dispatch for FanoutTopic {
         self.subscriptions.values().map(FanoutSubscription::connected).sum()
     }
 
-    fn measure(&self, _: Tick) -> Sums {
+    fn measure(&mut self, _: Tick) -> Sums {
         self.subscriptions.values().for_each(FanoutSubscription::measure);
         let subscriptions = self.subscriptions.len() as u64;
         let lost = self.subscriptions.values().map(FanoutSubscription::lost).sum();

@@ -9,6 +9,7 @@ use super::super::TopicIdentity;
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, queued_len};
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
 use danube_core::rate::RateLimit;
@@ -228,7 +229,10 @@ impl FanoutSubscription {
                 self.metrics.dropped(dropped);
             }
             let bytes = batch.iter().map(queued_len).sum();
-            self.metrics.delivered_batch(batch.len(), bytes);
+            self.metrics.delivered(batch.len(), bytes);
+            if let Some(first) = batch.first() {
+                self.metrics.took(first.record.publish_time(), Clock::wall(), batch.len());
+            }
         }
     }
 

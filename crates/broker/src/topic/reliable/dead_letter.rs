@@ -104,7 +104,8 @@ impl Letter {
             let taken = result.map_err(|error| append_fault(letters.identity(), &error));
             if taken.is_ok() {
                 let latency = context.clock.elapsed().saturating_sub(began);
-                context.metrics.topic(&letters.identity().name).published(len, latency);
+                letters.metrics().stored(1, len, latency);
+                letters.metrics().appended(1, len);
                 letters.log_grew();
             }
             tracing::debug!(topic = %topic.name, offset = %self.offset, taken = taken.is_ok(), "dead-letter copy");

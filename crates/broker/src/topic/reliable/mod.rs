@@ -35,8 +35,8 @@ use std::sync::Arc;
 use subscription::{ReliableSubscription, Turn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What comes back to the topic. At most one fetch and a few reads of parked
-/// messages per subscription, one restatement, and one dead
+/// What comes back to the topic. At most one fetch, one look at
+/// the first message and a few reads of parked messages per subscription, one restatement, and one dead
 /// letter per message in a window are on their way at a time, which bounds the channel.
 enum Completion {
     Fetched {
@@ -45,6 +45,12 @@ enum Completion {
     },
     /// Parked messages were read again, from this offset on.
     Refetched {
+        subscription: SubscriptionId,
+        from: Offset,
+        result: Box<Result<ReadBatch, ReadError>>,
+    },
+    /// The first unfinished message was read, for its age.
+    FirstRead {
         subscription: SubscriptionId,
         from: Offset,
         result: Box<Result<ReadBatch, ReadError>>,
@@ -253,6 +259,9 @@ impl ReliableTopic {
                     known.dead_lettered(turn, offset, result);
                 });
             }
+            Completion::FirstRead { subscription, from, result } => {
+                self.with_id(now, subscription, |known, _| known.first_read(from, *result));
+            }
             Completion::ProgressLost => self.progress.lost(now, &self.topic),
             Completion::ProgressRestated => self.progress.restated(&self.topic),
         }
@@ -447,10 +456,11 @@ impl Dispatch for ReliableTopic {
         self.subscriptions.values().map(ReliableSubscription::connected).sum()
     }
 
-    fn measure(&self, now: Tick) -> Sums {
+    fn measure(&mut self, now: Tick) -> Sums {
         let mut sums = Sums::default();
-        for known in self.subscriptions.values() {
-            let stats = known.measure(now);
+        let tail = self.tail;
+        self.with_each(now, |known, turn| {
+            let stats = known.measure(turn);
             sums.subscriptions += 1;
             sums.consumers += stats.consumers;
             sums.backlog += stats.backlog;
@@ -458,7 +468,13 @@ impl Dispatch for ReliableTopic {
             sums.waiting += stats.waiting_redelivery;
             sums.blocked += stats.blocked;
             sums.dead_lettering += stats.dead_lettering;
-            sums.finished += self.tail.0.saturating_sub(stats.backlog);
+            sums.finished += tail.0.saturating_sub(stats.backlog);
+        });
+        if self.topic.name.is_dead_letter() {
+            let bounds = self.log.bounds();
+            let replayed = self.log.subscription(SubscriptionId::REPLAY, Offset(0));
+            let waiting = replayed.backlog(bounds.next) - replayed.backlog(bounds.start);
+            self.metrics.dead_letters(waiting);
         }
         sums
     }

@@ -126,7 +126,8 @@ impl Straight {
         self.log.append_batch(batch, self.topic.wal_sync_mode, move |result| {
             if result.is_ok() {
                 let latency = straight.clock.elapsed().saturating_sub(arrived);
-                straight.metrics.published_batch(count, bytes, latency);
+                straight.metrics.published(count, bytes, latency);
+                straight.metrics.appended(count, bytes);
             }
             drop(permit);
             done(result.map_err(|error| match error {
@@ -148,7 +149,8 @@ fn answer(
     match result {
         Ok(appended) => {
             for (index, publish) in (0_u64..).zip(waiting) {
-                metrics.published(publish.len, now.saturating_sub(publish.arrived));
+                metrics.published(1, publish.len, now.saturating_sub(publish.arrived));
+                metrics.appended(1, publish.len);
                 // A producer that went away does not want the answer.
                 let _ = publish.reply.send(Ok(appended.first.plus(index)));
             }

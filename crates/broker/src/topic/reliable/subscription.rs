@@ -5,21 +5,23 @@
 //! engine keeps to the byte budget.
 
 use super::super::TopicIdentity;
-use super::super::claim::{Claim, Outcome};
+use super::super::claim::{Claim, Outcome, Verdict};
 use super::super::describe::SubscriptionDescription;
 use super::super::dispatch::Refusal;
 use super::super::stream::{ConsumerQueue, Ended, QueueReader, Signals, StreamKey, Terms, Wire};
 use super::dead_letter::Letter;
 use super::watch::Watch;
 use super::{Completion, Completions};
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::metrics::SubscriptionMetrics;
+use crate::traces::Deliveries;
 use danube_core::subscription::{
     Answer, Config, Effect, Event, Item, Note, ProgressRecord, Stats, Step, Subscription,
 };
 use danube_core::{
     ConsumerId, FailurePolicy, Fault, Offset, SubscriptionId, SubscriptionName, SubscriptionType,
-    Tick,
+    Tick, WallMs,
 };
 use danube_store::{ReadBatch, ReadError, ReadLimit, TopicLog};
 use danube_wire::delivery::Envelope;
@@ -72,6 +74,9 @@ pub(super) struct ReliableSubscription {
     generation: u64,
     watch: Watch,
     metrics: SubscriptionMetrics,
+    /// The first unfinished message, once its age is known or asked for.
+    oldest: Option<Offset>,
+    traced: Deliveries,
 }
 
 impl ReliableSubscription {
@@ -110,6 +115,8 @@ impl ReliableSubscription {
             generation: 0,
             watch: Watch::default(),
             metrics: context.metrics.subscription(&topic.name, name),
+            oldest: None,
+            traced: context.traces.deliveries(),
         }
     }
 
@@ -219,7 +226,15 @@ impl ReliableSubscription {
     pub(super) fn settle(&mut self, turn: &mut Turn<'_>, claim: &Claim) -> Outcome {
         let mut outcome = Outcome::default();
         for (offset, event) in claim.events() {
-            outcome.add(offset, self.step(turn, event));
+            let answer = self.step(turn, event);
+            match (&claim.verdict, &answer) {
+                (_, Answer::Extended { .. }) => self.metrics.extended(),
+                (_, Answer::Stale) => {}
+                (Verdict::Ack, _) => self.traced.end(offset, "ack"),
+                // What is nacked may be out again already; the note of it came before that.
+                (Verdict::Nack { .. } | Verdict::Extend { .. }, _) => {}
+            }
+            outcome.add(offset, answer);
         }
         outcome
     }
@@ -329,6 +344,7 @@ impl ReliableSubscription {
     pub(super) fn seek(&mut self, turn: &mut Turn<'_>, to: Offset) -> Offset {
         let old = self.engine.progress().cursor();
         self.step(turn, Event::Seek { to });
+        self.traced.end_all("seek");
         self.tell_terms();
         old
     }
@@ -365,10 +381,39 @@ impl ReliableSubscription {
     }
 
     /// Brings the gauges up to date.
-    pub(super) fn measure(&self, now: Tick) -> Stats {
-        let stats = self.engine.stats(now);
+    pub(super) fn measure(&mut self, turn: &Turn<'_>) -> Stats {
+        let stats = self.engine.stats(turn.now);
         self.metrics.measure(&stats);
+        let first = self.engine.progress().cursor();
+        if stats.backlog == 0 {
+            self.oldest = None;
+            self.metrics.oldest(WallMs(0));
+        } else if self.oldest != Some(first) {
+            self.oldest = Some(first);
+            match self.bodies.get(&first) {
+                Some(body) => self.metrics.oldest(body.publish_time()),
+                None => self.read_first(turn, first),
+            }
+        }
         stats
+    }
+
+    /// Asks the log when the first unfinished message was published; nobody may have fetched it.
+    fn read_first(&self, turn: &Turn<'_>, from: Offset) {
+        let (completions, subscription) = (turn.completions.clone(), self.id);
+        turn.log.read(from, limit(1), move |result| {
+            let result = Box::new(result);
+            completions.send(Completion::FirstRead { subscription, from, result });
+        });
+    }
+
+    /// Takes in what the log said; an error is told where the message is fetched.
+    pub(super) fn first_read(&mut self, from: Offset, result: Result<ReadBatch, ReadError>) {
+        let first = result.ok().and_then(|batch| batch.records.into_iter().next());
+        let record = first.and_then(|(_, bytes)| Record::parse(bytes).ok());
+        if self.oldest == Some(from) {
+            self.metrics.oldest(record.map_or(WallMs(0), |record| record.publish_time()));
+        }
     }
 
     pub(super) fn describe(&self, now: Tick) -> SubscriptionDescription {
@@ -416,19 +461,25 @@ impl ReliableSubscription {
     pub(super) fn step(&mut self, turn: &mut Turn<'_>, event: Event) -> Answer {
         let mut effects = std::mem::take(&mut self.effects);
         let answer = self.engine.step(turn.now, event, &mut effects);
+        let mut wall = None;
         for effect in effects.drain(..) {
-            self.perform(turn, effect);
+            self.perform(turn, effect, &mut wall);
         }
         self.effects = effects;
         answer
     }
 
-    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+    /// Does what was decided. `wall` is the time of day, once somebody has asked for it.
+    fn perform(&mut self, turn: &mut Turn<'_>, effect: Effect, wall: &mut Option<WallMs>) {
         match effect {
             Effect::Fetch { from, max } => self.fetch(turn, from, max),
             Effect::Refetch { from, max } => self.refetch(turn, from, max),
             Effect::Deliver { consumer, offset, attempt, ticket } => {
-                self.deliver(consumer, offset, attempt, ticket);
+                self.deliver(turn, consumer, (offset, attempt), ticket);
+                if attempt == 1 {
+                    let now = *wall.get_or_insert_with(Clock::wall);
+                    self.metrics.took(self.bodies[&offset].publish_time(), now, 1);
+                }
             }
             Effect::Void { consumer, ticket } => {
                 if let Some(queue) = self.streams.get(&consumer) {
@@ -461,10 +512,17 @@ impl ReliableSubscription {
         });
     }
 
-    fn deliver(&self, consumer: ConsumerId, offset: Offset, attempt: u32, ticket: u64) {
+    fn deliver(
+        &mut self,
+        turn: &Turn<'_>,
+        consumer: ConsumerId,
+        (offset, attempt): (Offset, u32),
+        ticket: u64,
+    ) {
         let body = self.bodies.get(&offset).expect("the engine delivers what it has fetched");
         let queue = self.streams.get(&consumer).expect("the engine delivers to open streams");
-        self.metrics.delivered(body.bytes().len());
+        self.metrics.delivered(1, body.bytes().len());
+        self.traced.begin(turn.topic, &self.name, (offset, attempt), body);
         queue.push(ticket, Delivered { offset, attempt, record: body.clone() });
     }
 
@@ -491,12 +549,15 @@ impl ReliableSubscription {
         });
     }
 
-    fn note(&self, turn: &Turn<'_>, note: Note) {
+    fn note(&mut self, turn: &Turn<'_>, note: Note) {
         let (topic, subscription) = (&turn.topic.name, &self.name);
         match note {
             Note::Unmatched(_) => {
                 tracing::debug!(%topic, %subscription, "a message matches nobody's key filter and is skipped");
             }
+            Note::Nack(offset) => self.traced.end(offset, "nack"),
+            Note::AckTimeout(offset) => self.traced.end(offset, "ack_timeout"),
+            Note::ConsumerGone(offset) => self.traced.end(offset, "consumer_gone"),
             Note::Gap { first, end } => {
                 tracing::warn!(%topic, %subscription, %first, %end, "the log does not have messages that were not finished: retention took them, or a power loss; delivery goes on behind them");
             }

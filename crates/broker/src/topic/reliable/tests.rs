@@ -363,11 +363,11 @@ async fn a_subscription_that_waits_for_the_log_in_vain_is_counted_and_told() {
     let opened = at(0, &mut |known, turn| drop(known.open(turn, consumer, Wire::Compatible)));
     assert_eq!(opened, Some(Tick(10_001)), "it looks again when an answer would be late");
     at(10_000, &mut |_, _| {});
-    assert!(!fixture.context.metrics.render().contains(STALLED));
+    assert!(!fixture.context.scrape().contains(STALLED));
     assert_eq!(at(10_001, &mut |_, _| {}), Some(Tick(70_001)), "and a minute after that");
-    assert!(fixture.context.metrics.render().contains(STALLED));
+    assert!(fixture.context.scrape().contains(STALLED));
     at(10_002, &mut |_, _| {});
-    assert!(fixture.context.metrics.render().contains(STALLED), "not at every turn");
+    assert!(fixture.context.scrape().contains(STALLED), "not at every turn");
     fixture.stop().await;
 }
 
