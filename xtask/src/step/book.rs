@@ -74,13 +74,13 @@ fn take(
     Tour::new(name, folder, &ground.target, environment).take(&blocks.collect::<Vec<_>>())
 }
 
-/// A page that starts no broker finds one running.
+/// A page that does not begin with starting a broker finds one running.
 fn with_broker(mut blocks: Vec<Block>) -> Vec<Block> {
     let starts = |block: &Block| match &block.act {
         Act::Run { script, until: Some(_) } => script.contains("danube start"),
         _ => false,
     };
-    if !blocks.iter().any(starts) {
+    if !blocks.first().is_some_and(starts) {
         let act = Act::Run {
             script: "exec danube start --data-dir broker".to_owned(),
             until: Some("danube ready".to_owned()),

@@ -103,6 +103,17 @@ fn chromium(shell: &Shell) -> Result<PathBuf> {
     find().context(NEEDED)
 }
 
+/// The tests of `interop/deploy`.
+pub fn deploy(ground: &Ground) -> Result<()> {
+    let danube = build(ground)?;
+    let shell = ground.shell()?;
+    let folder = ground.root.join("interop/deploy");
+    let python = environment(&shell, &ground.target.join("interop-deploy"), &folder)?;
+    shell.change_dir(&folder);
+    cmd!(shell, "{python} -m unittest discover -v").env("DANUBE_BIN", danube).run()?;
+    Ok(())
+}
+
 /// The binary, as the tests built it.
 pub fn build(ground: &Ground) -> Result<PathBuf> {
     let shell = ground.shell()?;

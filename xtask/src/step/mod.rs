@@ -10,6 +10,7 @@ mod fmt;
 mod fuzz;
 mod newcomer;
 mod observability;
+mod package;
 mod test;
 pub mod tour;
 
@@ -47,7 +48,17 @@ pub const STEPS: &[Step] = &[
         run: observability::run,
     },
     Step { name: "browser", about: "the console works in a browser", run: clients::browser },
+    Step {
+        name: "deploy",
+        about: "chart and image are as their tools want them",
+        run: clients::deploy,
+    },
     Step { name: "fuzz", about: "no fuzz target finds anything in seconds", run: fuzz::run },
     Step { name: "book", about: "every command in docs/ does what its page says", run: book::run },
     Step { name: "newcomer", about: "README's tour works in a clean clone", run: newcomer::run },
+    Step {
+        name: "package",
+        about: "the Debian package installs, runs and goes; the binary runs on Debian 12",
+        run: package::run,
+    },
 ];

@@ -70,6 +70,8 @@ const SHOWN: [&str; 11] =
 /// As [`read`], and when a block neither runs nor says why.
 pub fn read_page(page: &str) -> Result<Vec<Block>> {
     read_chosen(page, |line, language, rest| {
+        // What follows a comma is for who compiles it, as in `rust,no_run`.
+        let language = language.split(',').next().unwrap_or(language);
         let runs = ["sh", "python"].contains(&language);
         let shows = language == "text" && (rest == "shows" || rest.starts_with("shows "));
         if language == "console" {
