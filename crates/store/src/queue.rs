@@ -205,7 +205,7 @@ mod tests {
     fn work_is_borrowed_by_one_at_a_time_and_only_where_nobody_works() {
         let queue = Queue::new(9, 100);
         assert_eq!(queue.push_or_borrow('a', 1), Ok(None), "nobody waits for work");
-        let (tell, taken) = std::sync::mpsc::channel();
+        let (tell, taken) = std::sync::mpsc::sync_channel(4);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while let Some(items) = queue.drain(100) {

@@ -1,5 +1,5 @@
-//! How fast the background copies: at once while nobody writes; else with rests, which get shorter the
-//! more has piled up, and end where that is as much as may be.
+//! How fast the background copies: at once while nobody writes; else with rests, which get shorter when
+//! much has piled up, and end where that is as much as may be.
 //!
 //! What waits longer is copied less: more of it is finished by then.
 //!
@@ -93,9 +93,14 @@ pub(super) fn flush(shared: &Shared) -> Result<u64, TendError> {
     outcome.map_err(TendError::Journal)
 }
 
-/// How long to rest where there are so many journal files, of at most `files_max`, with so many frames.
+/// How long to rest where there are so many journal files, of at most `files_max`, with so many
+/// frames: as long as may be until three quarters of the most are there, then less and less. So what
+/// one burst has left disturbs the next one little.
 fn rest_ms(files: u64, frames: u64, files_max: u64) -> u64 {
-    let left = |there: u64, most: u64| REST_MS_MAX * most.saturating_sub(there) / most.max(1);
+    let left = |there: u64, most: u64| {
+        let rest = REST_MS_MAX * 4 * most.saturating_sub(there) / most.max(1);
+        rest.min(REST_MS_MAX)
+    };
     left(files, files_max).min(left(frames, FRAMES_MAX))
 }
 
@@ -105,7 +110,9 @@ mod tests {
 
     #[test]
     fn rests_get_shorter_the_more_there_is_to_copy_and_end() {
-        let table = [(0, 0, 8), (8, 0, 4), (15, 0, 0), (16, 0, 0), (99, 0, 0), (4, 1 << 19, 4)];
+        let many = FRAMES_MAX - FRAMES_MAX / 8;
+        let table =
+            [(0, 0, 8), (12, 0, 8), (14, 0, 4), (15, 0, 2), (16, 0, 0), (99, 0, 0), (4, many, 4)];
         for (files, frames, ms) in table {
             assert_eq!(rest_ms(files, frames, 16), ms, "{files} files, {frames} frames");
         }
