@@ -1,7 +1,7 @@
 //! Step `newcomer`: does what README's tour says, literally, in a clean clone of HEAD.
 //!
-//! The clone lies at one fixed place under the build folder and shares that folder, so that only
-//! our own crates are built again. Commands and the data directory are those of the tour; the
+//! The clone lies at one fixed place under the build folder and has a build folder of its own there,
+//! so that only our own crates are built again the next time. Commands and the data directory are those of the tour; the
 //! ports are free ones, which the commands learn from the environment, since somebody's broker may
 //! have the usual ones.
 //!
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -33,22 +33,56 @@ const LINES_MAX: usize = 4096;
 
 /// Clones HEAD and takes the tour.
 pub fn run(ground: &Ground) -> Result<()> {
-    let shell = ground.shell()?;
-    if !cmd!(shell, "git status --porcelain").quiet().read()?.is_empty() {
-        eprintln!(
-            "the tree has changes that are not committed; the newcomer tests HEAD without them"
-        );
-    }
-    let clone = ground.target.join("newcomer").join("checkout");
-    shell.remove_path(&clone)?;
-    let root = &ground.root;
-    cmd!(shell, "git clone --quiet --local {root} {clone}").run()?;
-    let readme = shell.read_file(clone.join("README.md"))?;
+    let clone = Checkout::fresh(ground)?;
+    let readme = ground.shell()?.read_file(clone.root.join("README.md"))?;
     let blocks = tour::read(&readme)?;
     if blocks.is_empty() {
         bail!("README has no tour to take");
     }
-    Tour::new("README.md", &clone, &ground.target, addresses()?).take(&blocks)
+    Tour::new("README.md", &clone.root, &clone.target, addresses()?).take(&blocks)
+}
+
+/// A clean clone of HEAD.
+///
+/// Its build folder is not the one that the steps share: cargo takes what lies below a build folder
+/// for a part of it and would think the release build of the checkout itself as fresh as the clone's,
+/// whatever was changed there since.
+pub struct Checkout {
+    pub root: PathBuf,
+    pub target: PathBuf,
+}
+
+impl Checkout {
+    /// Clones anew.
+    pub fn fresh(ground: &Ground) -> Result<Checkout> {
+        let shell = ground.shell()?;
+        if !cmd!(shell, "git status --porcelain").quiet().read()?.is_empty() {
+            eprintln!(
+                "the tree has changes that are not committed; the clone of HEAD has them not"
+            );
+        }
+        let checkout = Checkout::place(ground);
+        let (root, clone) = (&ground.root, &checkout.root);
+        shell.remove_path(clone)?;
+        cmd!(shell, "git clone --quiet --local {root} {clone}").run()?;
+        Ok(checkout)
+    }
+
+    /// The clone that an earlier step made of the same HEAD, else a fresh one.
+    pub fn again(ground: &Ground) -> Result<Checkout> {
+        let shell = ground.shell()?;
+        let checkout = Checkout::place(ground);
+        let head = |root: &Path| cmd!(shell, "git -C {root} rev-parse HEAD").quiet().read();
+        match checkout.root.is_dir() && head(&checkout.root).ok() == head(&ground.root).ok() {
+            true => Ok(checkout),
+            false => Checkout::fresh(ground),
+        }
+    }
+
+    fn place(ground: &Ground) -> Checkout {
+        let home = ground.target.join("newcomer");
+        Checkout { root: home.join("checkout"), target: home.join("target") }
+    }
 }
 
 /// Free addresses, under the names by which the commands look for them.

@@ -4,8 +4,11 @@
 //! The package is tried in a copy of this machine that is thrown away (`deploy/debian/try.sh`): what
 //! it writes lands in memory. That needs root and Debian; elsewhere the step says what it left out.
 //!
+//! It is built from the clone of HEAD that the newcomer has, where it is built already.
+//!
 //! Law: nothing on the machine changes.
 
+use super::newcomer::Checkout;
 use crate::ground::Ground;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -22,9 +25,12 @@ const BINARY_MB_MAX: u64 = 64;
 
 /// Builds, looks, packs and tries.
 pub fn run(ground: &Ground) -> Result<()> {
+    let clone = Checkout::again(ground)?;
     let shell = ground.shell()?;
+    shell.change_dir(&clone.root);
+    shell.set_var("CARGO_TARGET_DIR", &clone.target);
     cmd!(shell, "cargo build --release --locked --package danube").run()?;
-    let binary = ground.target.join("release/danube");
+    let binary = clone.target.join("release/danube");
     look(&shell, &binary)?;
     if cmd!(shell, "dpkg --version").quiet().ignore_stdout().run().is_err() {
         eprintln!("this is no Debian: the package is not tried");
