@@ -459,6 +459,20 @@ fn subscriptions_follow_a_new_intent_where_that_is_asked_for_and_keep_what_was_s
 }
 
 #[test]
+fn following_an_intent_keeps_what_the_same_manifest_declares_for_the_first_time() {
+    let mut catalog = Catalog::default();
+    let declared = |intent: &str, policy: &str| {
+        format!("topics: [{{name: t, intent: {intent}, subscriptions: [{{name: a{policy}}}]}}]")
+    };
+    apply(&mut catalog, &declared("task_queue", ""), &Options::default());
+    let options = Options { update_subscriptions: true, ..Options::default() };
+    let second = declared("audit_log", ", failure_policy: {ack_timeout_ms: 7}");
+    apply(&mut catalog, &second, &options);
+    let again = plan_of(&catalog, &second, &options);
+    assert!(again.items.iter().all(|item| item.step.is_none()), "nothing is left to write down");
+}
+
+#[test]
 fn prune_can_be_kept_to_some_kinds() {
     let mut catalog = Catalog::default();
     apply(&mut catalog, "namespaces: [shop]\ntopics: [{name: /shop/t}]", &Options::default());

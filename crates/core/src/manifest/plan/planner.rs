@@ -214,11 +214,14 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let set = subscription::with(&self.scratch, name, &subscription, &changes);
-            let record = self.scratch.applied_by(self.owner).and_then(|applied| applied.get(&key));
+            // What an earlier step of this plan writes down must not be written over.
+            let applied = || self.scratch.applied_by(self.owner)?.get(&key);
+            let record = declared.map(|declared| &declared.fields);
+            let record = record.or_else(|| Some(&applied()?.fields)).cloned();
             let step = ApplyStep {
                 object: key.clone(),
                 expects: revision(&self.scratch, &key),
-                record: record.map(|record| record.fields.clone()),
+                record,
                 changes: set.into_iter().collect(),
             };
             let refused = self.rehearse(&step).err();
