@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// Most slices of one `pwritev`; Linux refuses more than 1024.
 const SLICES_MAX: usize = 1024;
 
+/// What positions, lengths and addresses of direct writes are multiples of, in bytes.
+pub const DIRECT_ALIGN: usize = 4096;
+
 /// Where journal files live.
 pub trait Disk: Send + Sync + 'static {
     /// Makes a file that must not exist yet, open for reading and writing.
@@ -22,6 +25,16 @@ pub trait Disk: Send + Sync + 'static {
     /// # Errors
     /// As the file system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// As [`create`](Self::create), for a file that is written once from front to back and not read
+    /// soon: its writes go past the operating system's cache, where that can be. So their
+    /// positions, lengths and addresses are multiples of [`DIRECT_ALIGN`].
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.create(path)
+    }
 
     /// Opens an existing file for reading and writing.
     ///
@@ -142,6 +155,14 @@ impl Disk for OsDisk {
         Ok(Arc::new(File::options().read(true).write(true).create_new(true).open(path)?))
     }
 
+    #[cfg(target_os = "linux")]
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        // Some file systems know no such writes; then they are ordinary ones.
+        let is_direct = set_direct(&file, true).is_ok();
+        Ok(if is_direct { Arc::new(DirectFile(file)) } else { Arc::new(file) })
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(File::options().read(true).write(true).open(path)?))
     }
@@ -228,5 +249,52 @@ impl DiskFile for File {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+}
+
+/// A file whose writes go past the kernel's cache, until one shows that they cannot.
+#[cfg(target_os = "linux")]
+struct DirectFile(File);
+
+#[cfg(target_os = "linux")]
+fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(OFlags::DIRECT, direct);
+    Ok(fcntl_setfl(file, flags)?)
+}
+
+#[cfg(target_os = "linux")]
+impl DiskFile for DirectFile {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        DiskFile::read_at(&self.0, at, buffer)
+    }
+
+    fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let mut again = slices.to_vec();
+        match DiskFile::write_at(&self.0, at, slices) {
+            // A device with larger blocks than ours, for one.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                set_direct(&self.0, false)?;
+                DiskFile::write_at(&self.0, at, &mut again)
+            }
+            written => written,
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        DiskFile::sync_data(&self.0)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        DiskFile::set_len(&self.0, len)
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        self.0.preallocate(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        DiskFile::len(&self.0)
     }
 }

@@ -35,8 +35,8 @@ impl Gather {
         self.len
     }
 
-    /// Adds a copy of `bytes`. Returns where [`amend`](Self::amend) finds it.
-    pub(crate) fn copy(&mut self, bytes: &[u8]) -> usize {
+    /// Adds a copy of `bytes`.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) {
         let begin = self.arena.len();
         self.arena.extend_from_slice(bytes);
         let end = self.arena.len();
@@ -45,7 +45,6 @@ impl Gather {
             _ => self.parts.push(Part::Copied(begin..end)),
         }
         self.len += bytes.len() as u64;
-        begin
     }
 
     /// Adds `bytes`, sharing them if they are many.
@@ -56,11 +55,6 @@ impl Gather {
             self.len += bytes.len() as u64;
             self.parts.push(Part::Shared(bytes.clone()));
         }
-    }
-
-    /// Writes `bytes` over those that [`copy`](Self::copy) has put at `at`.
-    pub(crate) fn amend(&mut self, at: usize, bytes: &[u8]) {
-        self.arena[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
     /// The bytes as slices for one write.
@@ -95,15 +89,14 @@ mod tests {
         let large = Bytes::from(vec![7; SHARE_MIN]);
         let mut gather = Gather::default();
         gather.copy(b"ab");
-        let at = gather.copy(b"cd");
+        gather.copy(b"cd");
         gather.share(&Bytes::from_static(b"e"));
         gather.share(&large);
         gather.copy(b"f");
-        gather.amend(at, b"CD");
         let slices = gather.slices();
         assert_eq!(slices.len(), 3);
         let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
-        assert_eq!(all, [&b"abCDe"[..], &large, b"f"].concat());
+        assert_eq!(all, [&b"abcde"[..], &large, b"f"].concat());
         assert_eq!(gather.len(), all.len() as u64);
         gather.clear(false);
         assert_eq!((gather.len(), gather.slices().len()), (0, 0));

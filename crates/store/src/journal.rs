@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 mod active;
+mod beside;
 mod former;
 mod rewrite;
 mod roll;
@@ -23,6 +24,7 @@ pub(crate) use active::Tip;
 pub(crate) use rewrite::{Content, Kept};
 
 use active::{Active, END};
+use beside::Part;
 use former::Former;
 
 /// Where frames are appended.
@@ -31,6 +33,8 @@ pub(crate) struct Journal {
     active: Option<Active>,
     /// The file before, while it is not durable; then the active one has no name.
     former: Option<Former>,
+    /// The sync that runs beside the writing of the active file.
+    part: Option<Part>,
     next_sequence: u64,
     /// Everything below this log sequence number is durable.
     durable_lsn: u64,
@@ -48,6 +52,7 @@ impl Journal {
             shared,
             active: None,
             former: None,
+            part: None,
             next_sequence,
             durable_lsn: lsn,
             kept: Vec::new(),
@@ -73,6 +78,13 @@ impl Journal {
     /// Keeps a frame that was acknowledged until it is durable.
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.kept.push(kept);
+    }
+
+    /// What was acknowledged with a log sequence number below `lsn` needs to be kept no more.
+    fn durable_below(&mut self, lsn: u64) {
+        self.durable_lsn = self.durable_lsn.max(lsn);
+        let durable = self.kept.partition_point(|kept| kept.header.lsn < lsn);
+        self.kept.drain(..durable);
     }
 
     fn all_durable(&mut self, next_lsn: u64) {

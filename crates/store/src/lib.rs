@@ -13,12 +13,14 @@
 //! |---|---|
 //! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how the records of an append are laid out | `batch` |
+//! | how a segment is gathered for direct writes | `aligned`, `segment` |
 //! | how a group is laid out and written | `gather`, `group`, `writer`, `journal` |
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `cache` |
 
+mod aligned;
 mod archive;
 mod batch;
 mod cache;

@@ -42,13 +42,17 @@ pub struct StoreOptions {
     /// what a power loss may take of `async` and `os_cache_flush` topics. No append waits for it.
     /// 0 leaves it to the operating system.
     pub sync_interval_ms: u64,
+    /// Bytes without a sync at which one begins beside the writing. What is acknowledged before it
+    /// is durable is kept in memory until then, and no append waits for it.
+    pub unsynced_bytes_max: u64,
     /// Full journal files that stay as they are, so that what is finished soon is never written
     /// twice; older ones are turned into segments.
     pub journal_files_keep: usize,
     /// Journal files at which the background turns full ones into segments as fast as it can; as long
     /// as there are fewer, it gives way to those who write.
     pub journal_files_max: usize,
-    /// Journal files kept for reuse once nothing needs them: overwriting is cheaper to sync.
+    /// Journal files kept for reuse once nothing needs them and nobody writes: overwriting is cheaper.
+    /// Under load there may be more, up to `journal_files_max` together with those in use. 0: none.
     pub spare_files_max: usize,
     /// Size from which on a segment is not added to, in bytes.
     pub segment_bytes_max: u64,
@@ -74,8 +78,9 @@ impl StoreOptions {
             cache_bytes_max: 32 << 20,
             read_queue_max: 4096,
             sync_interval_ms: 1000,
+            unsynced_bytes_max: 8 << 20,
             journal_files_keep: 2,
-            journal_files_max: 16,
+            journal_files_max: 8,
             spare_files_max: 2,
             segment_bytes_max: 64 << 20,
             background: true,

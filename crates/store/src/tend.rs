@@ -11,6 +11,7 @@ use crate::reader::JournalFiles;
 use crate::room::{is_full, keep_reserve, reserve_bytes};
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
+use danube_core::Tick;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -50,6 +51,8 @@ pub(crate) struct Tender {
     pause: u32,
     /// How long the next such pause will be.
     next_pause: u32,
+    /// Bytes that the journal had got when that was looked at, and when there were more last.
+    seen: (u64, Tick),
 }
 
 impl Tender {
@@ -70,6 +73,7 @@ impl Tender {
             no_room: false,
             pause: 0,
             next_pause: 1,
+            seen: (0, Tick(0)),
         }
     }
 
@@ -111,7 +115,7 @@ impl Tender {
         if done.is_err() {
             self.shared.counters.tend_failures.fetch_add(1, Relaxed);
         }
-        if self.no_room {
+        if self.no_room || self.shared.tight.load(Relaxed) {
             // What waits to be used again is better used for what has to be written now.
             let spares = std::mem::take(&mut *self.shared.spares.lock());
             remove(&self.shared, spares);
@@ -120,6 +124,7 @@ impl Tender {
             let Shared { disk, options, .. } = &*self.shared;
             checkpoint::keep_reserve(&**disk, &options.dir, self.checkpoint_bytes);
         }
+        self.trim_spares();
         self.leave_newest();
         done
     }

@@ -195,6 +195,7 @@ impl Writer {
         gone.into_iter().for_each(|kept| self.journal.keep(kept));
         early.into_iter().for_each(|framed| self.publish(framed, false));
         if late.is_empty() {
+            self.journal.sync_beside(self.tip.lsn);
             return self.flushed(started);
         }
         if let Err(error) = self.sync(self.group.len() - kept_len) {

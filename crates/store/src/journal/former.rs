@@ -7,33 +7,35 @@
 //! Law: there is at most one such file, so at most two are not durable.
 
 use super::active::Active;
+use super::beside::{Part, SyncBeside};
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::shared::Shared;
-use std::io;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 /// The file before the active one.
 pub(crate) struct Former {
     active: Active,
     next: Arc<dyn DiskFile>,
-    /// Another file has taken the place of the one that the thread syncs.
+    /// Another file has taken the place of the one that is synced with it.
     replaced: bool,
-    /// The thread that syncs; none where there is no background, or no thread to be had.
-    running: Option<JoinHandle<io::Result<()>>>,
+    /// A sync of it that was under way already.
+    part: Option<Part>,
+    sync: SyncBeside,
 }
 
 impl Former {
     /// Begins to make `active` durable, and the header of `next`.
-    pub(crate) fn begin(shared: &Shared, active: Active, next: &Active) -> Former {
+    pub(crate) fn begin(
+        shared: &Shared,
+        active: Active,
+        part: Option<Part>,
+        next: &Active,
+    ) -> Former {
         let next = Arc::clone(&next.file);
-        let running = shared.options.background.then(|| {
-            let (file, next) = (Arc::clone(&active.file), Arc::clone(&next));
-            let sync = move || file.sync_data().and_then(|()| next.sync_data());
-            Builder::new().name("journal-sync".into()).spawn(sync).ok()
-        });
-        Former { active, next, replaced: false, running: running.flatten() }
+        let files = vec![Arc::clone(&active.file), Arc::clone(&next)];
+        let sync = SyncBeside::begin(files, shared.options.background);
+        Former { active, next, replaced: false, part, sync }
     }
 
     /// `next` comes after it, and not what was to.
@@ -48,7 +50,7 @@ impl Former {
 
     /// Whether waiting for it takes no time.
     pub(crate) fn is_done(&self) -> bool {
-        self.running.as_ref().is_some_and(JoinHandle::is_finished)
+        self.sync.is_done() && self.part.as_ref().is_none_or(Part::is_done)
     }
 
     /// Waits until it, and the header of the next one, is durable.
@@ -56,15 +58,12 @@ impl Former {
     /// # Errors
     /// [`AppendError::Io`]: neither of the two can be relied on.
     pub(crate) fn wait(self, shared: &Shared) -> Result<(), AppendError> {
-        let synced = match self.running {
-            Some(running) => running
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it panicked")))
-                .and_then(|()| if self.replaced { self.next.sync_data() } else { Ok(()) }),
-            None => self.active.file.sync_data().and_then(|()| self.next.sync_data()),
-        };
-        synced.map_err(|error| AppendError::io("sync", &self.active.path, &error))?;
-        self.active.trim(shared);
+        let Former { active, next, replaced, part, sync } = self;
+        // Both are waited for, whatever the first one says.
+        let (part, all) = (part.map_or(Ok(()), Part::wait), sync.wait());
+        let synced = part.and(all).and_then(|()| if replaced { next.sync_data() } else { Ok(()) });
+        synced.map_err(|error| AppendError::io("sync", &active.path, &error))?;
+        active.trim(shared);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! Law: a file gets its name only once all that counts in the earlier ones is durable.
 
 use super::active::Active;
+use super::beside::Part;
 use super::former::Former;
 use super::{Journal, Tip};
 use crate::error::AppendError;
@@ -21,6 +22,9 @@ impl Journal {
         if self.former.as_ref().is_some_and(Former::is_done) {
             // If it failed, what it had is written again below.
             let _ = self.settle();
+        }
+        if self.part.as_ref().is_some_and(Part::is_done) {
+            let _ = self.settle_part();
         }
         loop {
             if self.unsafe_kept {
@@ -57,7 +61,7 @@ impl Journal {
             && self.former.is_none()
             && let Some(full) = self.active.take_if(unsynced)
         {
-            self.former = Some(Former::begin(&self.shared, full, &next));
+            self.former = Some(Former::begin(&self.shared, full, self.part.take(), &next));
             self.install(next);
             return Ok(());
         }
@@ -92,9 +96,10 @@ impl Journal {
         self.shared.wake.set();
     }
 
-    /// Waits until the file before the active one is durable, and gives that its name.
+    /// Waits for what is being made durable beside the writing. If that is the file before the active
+    /// one, gives that its name.
     pub(super) fn settle(&mut self) -> Result<(), AppendError> {
-        let Some(former) = self.former.take() else { return Ok(()) };
+        let Some(former) = self.former.take() else { return self.settle_part() };
         let sequence = former.sequence();
         let Some(mut active) = self.active.take() else {
             return former.wait(&self.shared).inspect_err(|_| self.all_unsafe(sequence));
@@ -107,9 +112,7 @@ impl Journal {
             return Err(error);
         }
         let start = active.start_lsn;
-        self.durable_lsn = self.durable_lsn.max(start);
-        let durable = self.kept.partition_point(|kept| kept.header.lsn < start);
-        self.kept.drain(..durable);
+        self.durable_below(start);
         active.synced_len = active.synced_len.max(FILE_HEADER_LEN as u64);
         self.shared.unnamed.store(u64::MAX, Release);
         self.shared.full_below.store(active.sequence, Release);

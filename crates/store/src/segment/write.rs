@@ -6,9 +6,9 @@ use super::{
     BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, IndexEntry, SegmentId,
     SegmentRef, encode_index,
 };
+use crate::aligned::AlignedBuffer;
 use crate::batch::RecordBatch;
-use crate::disk::{Disk, DiskFile};
-use crate::gather::Gather;
+use crate::disk::{DIRECT_ALIGN, Disk, DiskFile};
 use crate::room::is_full;
 use std::io;
 use std::ops::Range;
@@ -19,12 +19,13 @@ use std::sync::Arc;
 const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes of blocks from one index entry to the next.
 const INDEX_STEP: u64 = 64 << 10;
-/// Size from which on room is reserved before anything is written, in bytes.
-const RESERVE_MIN: u64 = 64 << 10;
+/// Size from which on room is reserved before anything is written, and writes go past the operating
+/// system's cache, in bytes: what is old is not to take the place of what is new there.
+const LARGE_MIN: u64 = 64 << 10;
 /// Bytes written before they are made durable.
 const SYNC_BYTES: u64 = 1 << 20;
 /// Bytes gathered before they are written.
-const WRITE_BYTES: u64 = 512 << 10;
+const WRITE_BYTES: usize = 512 << 10;
 
 /// A segment being written, under a name of its own until it is whole.
 pub(crate) struct SegmentWriter {
@@ -36,7 +37,9 @@ pub(crate) struct SegmentWriter {
     written: u64,
     /// Bytes of those that are durable.
     synced: u64,
-    buffer: Gather,
+    buffer: AlignedBuffer,
+    /// Whether writes have to be of whole units.
+    direct: bool,
     block: Option<OpenBlock>,
     index: Vec<IndexEntry>,
     end: u64,
@@ -65,16 +68,20 @@ impl SegmentWriter {
         let path = id.path(dir);
         let temporary = path.with_extension("new");
         let _ = disk.remove(&temporary);
-        let file = disk.create(&temporary)?;
-        let reserved = if bytes < RESERVE_MIN { Ok(()) } else { file.preallocate(bytes) };
+        let direct = bytes >= LARGE_MIN;
+        let file =
+            if direct { disk.create_direct(&temporary) } else { disk.create(&temporary) }?;
+        let reserved = if direct { file.preallocate(bytes) } else { Ok(()) };
         if let Err(error) = reserved
             && is_full(&error)
         {
             let _ = disk.remove(&temporary);
             return Err(error);
         }
-        let mut buffer = Gather::default();
-        buffer.copy(&id.encode_header());
+        let most = WRITE_BYTES + BLOCK_BYTES + DIRECT_ALIGN;
+        let expected = usize::try_from(bytes).map_or(most, |bytes| bytes.min(most));
+        let mut buffer = AlignedBuffer::with_capacity(expected);
+        buffer.push(&id.encode_header());
         Ok(SegmentWriter {
             id,
             temporary,
@@ -83,6 +90,7 @@ impl SegmentWriter {
             written: 0,
             synced: 0,
             buffer,
+            direct,
             block: None,
             index: Vec::new(),
             end: id.base,
@@ -99,7 +107,7 @@ impl SegmentWriter {
 
     /// Bytes so far.
     pub(crate) fn len(&self) -> u64 {
-        self.written + self.buffer.len()
+        self.written + self.buffer.len() as u64
     }
 
     /// Adds messages that follow one another: those of `range` of `batch`, the first of which has
@@ -135,7 +143,7 @@ impl SegmentWriter {
             block.header.count += count as u32;
             block.header.payload_len += run.len() as u32;
             block.header.payload_crc = crc32c::crc32c_append(block.header.payload_crc, &run);
-            self.buffer.share(&run);
+            self.buffer.push(&run);
             if self.records == 0 {
                 self.first_time = time;
             }
@@ -152,7 +160,7 @@ impl SegmentWriter {
             self.index.push(IndexEntry { first, time, position });
         }
         let header = BlockHeader { payload_crc: 0, payload_len: 0, count: 0, first, time };
-        let place = self.buffer.copy(&[0; BLOCK_HEADER_LEN]);
+        let place = self.buffer.push(&[0; BLOCK_HEADER_LEN]);
         self.block.insert(OpenBlock { place, header })
     }
 
@@ -162,9 +170,11 @@ impl SegmentWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_at(self.written, &mut self.buffer.slices())?;
-        self.written += self.buffer.len();
-        self.buffer.clear(true);
+        let part = if self.direct { self.buffer.whole() } else { self.buffer.all() };
+        let len = part.len() as u64;
+        self.file.write_at(self.written, &mut [part])?;
+        self.written += len;
+        if self.direct { self.buffer.clear_whole() } else { self.buffer.clear() }
         if self.written - self.synced >= SYNC_BYTES {
             // A little at a time, so that the journal's syncs never wait behind a lot.
             self.file.sync_data()?;
@@ -213,14 +223,19 @@ impl SegmentWriter {
             first_time: self.first_time,
             last_time: self.last_time,
         };
-        self.buffer.copy(&index);
-        self.buffer.copy(&footer.encode(&self.id));
-        self.flush()?;
-        debug_assert!(self.written >= (HEADER_LEN + FOOTER_LEN) as u64);
-        if self.file.len()? != self.written {
-            // More was reserved than it took.
-            self.file.set_len(self.written)?;
+        self.buffer.push(&index);
+        self.buffer.push(&footer.encode(&self.id));
+        let len = self.len();
+        debug_assert!(len >= (HEADER_LEN + FOOTER_LEN) as u64);
+        if self.direct {
+            self.buffer.pad();
         }
+        self.flush()?;
+        if self.file.len()? != len {
+            // More was reserved than it took, or a whole unit was written at its end.
+            self.file.set_len(len)?;
+        }
+        self.written = len;
         self.file.sync_data()
     }
 }

@@ -15,6 +15,7 @@ mod stream;
 mod sync;
 
 use crate::failure::Failure;
+use clap::ValueEnum;
 use crate::output::Format;
 use danube_core::Incarnation;
 use danube_store::{Store, StoreOptions};
@@ -34,9 +35,25 @@ pub struct Arguments {
     /// A tenth of the work: for a first impression, not for a figure to quote
     #[arg(long)]
     quick: bool,
+    /// Only this part of it; may be given several times
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
     /// How to print the report
     #[arg(long, value_enum, default_value = "text")]
     output: Format,
+}
+
+/// What is measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Appends that wait for a sync
+    Sync,
+    /// A backlog written, and read back
+    Stream,
+    /// Appends while segments are written
+    Segments,
+    /// Many topics that nobody uses
+    Idle,
 }
 
 /// How much is done.
@@ -102,10 +119,17 @@ fn measure(arguments: &Arguments) -> Result<Report, Failure> {
     let scale = Scale::new(arguments.quick);
     let scratch = Scratch::make(&arguments.dir)?;
     let mut rows: Vec<Row> = Vec::new();
-    rows.extend(sync::measure(&scratch, scale)?);
-    rows.extend(stream::measure(&scratch, scale)?);
-    rows.extend(segments::measure(&scratch, scale)?);
-    rows.extend(idle::measure(&scratch, scale)?);
+    for part in Part::value_variants() {
+        if !arguments.only.is_empty() && !arguments.only.contains(part) {
+            continue;
+        }
+        rows.extend(match part {
+            Part::Sync => sync::measure(&scratch, scale)?,
+            Part::Stream => stream::measure(&scratch, scale)?,
+            Part::Segments => segments::measure(&scratch, scale)?,
+            Part::Idle => idle::measure(&scratch, scale)?,
+        });
+    }
     Ok(Report { dir: arguments.dir.display().to_string(), rows })
 }
 

@@ -131,8 +131,10 @@ impl History {
             inline_bytes_max: random.pick(&[0, 400, 64 << 10]),
             journal_files_keep: random.below(3) as usize,
             spare_files_max: random.below(3) as usize,
+            journal_files_max: random.below(6) as usize,
             segment_bytes_max: random.pick(&[1000, 8 << 10, 64 << 10]),
             sync_interval_ms: random.pick(&[0, 500]),
+            unsynced_bytes_max: random.pick(&[1000, 10 << 10, 8 << 20]),
             background: false,
             clock: Arc::new(clock.clone()),
             ..StoreOptions::new(DIR, Incarnation(0))
