@@ -60,7 +60,7 @@ pub use consumer::{Ack, Consumer, ConsumerBuilder, Extension, Message, Position}
 pub use danube_core::FaultKind;
 pub use error::Error;
 pub use message::{Attributes, MessageId, NewMessage};
-pub use producer::{Producer, ProducerBuilder, Receipt, SchemaChoice};
+pub use producer::{Producer, ProducerBuilder, Receipt, Receipts, SchemaChoice};
 pub use schema::Schema;
 pub use typed::{TypedConsumer, TypedMessage, TypedProducer};
 

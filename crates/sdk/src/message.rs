@@ -105,11 +105,21 @@ impl NewMessage {
         self
     }
 
-    /// As it is encoded.
+    /// The routing key.
+    pub(crate) fn key_ref(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// As it is encoded when it is published now.
     pub(crate) fn on_wire(&self) -> stream::Message<'_> {
+        self.on_wire_at(self.publish_time_ms.unwrap_or_else(now_ms))
+    }
+
+    /// As it is encoded when it is published at `now_ms`.
+    pub(crate) fn on_wire_at(&self, now_ms: u64) -> stream::Message<'_> {
         stream::Message {
             payload: &self.payload,
-            publish_time: WallMs(self.publish_time_ms.unwrap_or_else(now_ms)),
+            publish_time: WallMs(self.publish_time_ms.unwrap_or(now_ms)),
             attributes: &self.attributes,
             schema: self.schema,
             routing_key: self.key.as_deref(),

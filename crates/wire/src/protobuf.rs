@@ -97,7 +97,19 @@ impl<'a> Fields<'a> {
         self.at
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Broken> {
+        // Tags and most of our numbers are one byte.
+        match self.bytes[..self.end].get(self.at) {
+            Some(byte) if *byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Broken> {
         let start = self.at;
         let mut value = 0_u64;
         for (index, byte) in self.bytes[start..self.end].iter().take(VARINT_LEN_MAX).enumerate() {
@@ -125,6 +137,7 @@ impl<'a> Fields<'a> {
         }
     }
 
+    #[inline]
     fn field(&mut self) -> Result<(u32, Value), Broken> {
         let start = self.at;
         let tag = self.varint()?;
@@ -149,6 +162,7 @@ impl<'a> Fields<'a> {
 impl Iterator for Fields<'_> {
     type Item = Result<(u32, Value), Broken>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.at >= self.end {
             return None;

@@ -13,7 +13,7 @@
 use super::compiled::Compiled;
 use crate::context::Context;
 use crate::metrics::{MisfitKind, TopicMetrics};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use danube_core::catalog::{self, Catalog, Subject};
 use danube_core::{Fault, SchemaId, SubjectName, Tick, TopicName, ValidationPolicy};
 use danube_schema::{PayloadLimits, Schema};
@@ -47,6 +47,27 @@ pub(crate) struct TopicGate {
     /// When the log was last told, plus one; 0 for never.
     told_at: AtomicU64,
     untold: AtomicU64,
+}
+
+/// A gate with the rules of one moment.
+pub(crate) struct Passage<'a> {
+    gate: &'a TopicGate,
+    rules: Guard<Option<Arc<Rules>>>,
+}
+
+impl Passage<'_> {
+    /// As [`TopicGate::check`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn check(&self, context: &Context, message: Tagged<'_>) -> Result<(), Fault> {
+        let Some(rules) = self.rules.as_deref() else { return Ok(()) };
+        self.gate.metrics.checked(rules.policy);
+        match rules.look(context, message) {
+            Ok(()) => Ok(()),
+            Err(misfit) => self.gate.misfits(context, rules, &misfit),
+        }
+    }
 }
 
 /// How a topic checks its messages.
@@ -118,13 +139,12 @@ impl TopicGate {
     /// # Errors
     /// `Invalid` under `enforce`, for a message that does not fit its topic's schema.
     pub(crate) fn check(&self, context: &Context, message: Tagged<'_>) -> Result<(), Fault> {
-        let rules = self.rules.load();
-        let Some(rules) = rules.as_deref() else { return Ok(()) };
-        self.metrics.checked(rules.policy);
-        match rules.look(context, message) {
-            Ok(()) => Ok(()),
-            Err(misfit) => self.misfits(context, rules, &misfit),
-        }
+        self.as_it_is().check(context, message)
+    }
+
+    /// The gate with the rules of this moment, for messages that come together.
+    pub(crate) fn as_it_is(&self) -> Passage<'_> {
+        Passage { gate: self, rules: self.rules.load() }
     }
 
     /// Off the way of the messages that fit.

@@ -28,7 +28,7 @@ mod topic_config;
 mod verdict;
 
 pub(crate) use caller::Caller;
-pub(crate) use gate::{Tagged, TopicGate};
+pub(crate) use gate::{Passage, Tagged, TopicGate};
 pub(crate) use native::NativeSchemas;
 pub(crate) use service::Registry;
 pub(crate) use topic_config::{Wanted, adopt, choose, describe};

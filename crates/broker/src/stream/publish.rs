@@ -22,7 +22,7 @@ use danube_wire::convert;
 use danube_wire::limit::message_len_max;
 use danube_wire::proto::stream as proto;
 use danube_wire::record::native::{self, Checked, Wrapping};
-use danube_wire::stream::{Batch, PublishRequest};
+use danube_wire::stream::{Batch, EncodedMessages, PublishRequest};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -190,33 +190,9 @@ impl Reader {
         if let Err(refused) = admit(producer, first_sequence, count) {
             return self.outbox.refuse(number, first_sequence, count, refused);
         }
-        let bytes = messages.bytes();
-        let mut runs: Vec<Run> = Vec::with_capacity(1);
-        let mut goes_on = false;
-        for (sequence, range) in (first_sequence..).zip(messages.ranges()) {
-            match check(&self.context, producer, bytes, range.clone()) {
-                Ok(checked) => {
-                    if !goes_on {
-                        let left = (count as usize, bytes.len() - range.start);
-                        runs.push(Run::new(producer, sequence, left));
-                    }
-                    let wrapping = &producer.wrapping;
-                    let run = runs.last_mut().expect("pushed when there was none");
-                    if self.context.traces.is_on()
-                        && let Some(parent) = parent(bytes, &checked)
-                    {
-                        run.traced.push((run.records.len() as u64, parent));
-                    }
-                    run.records.push(|out| wrapping.write(bytes, range, &checked, out));
-                    goes_on = true;
-                }
-                Err(fault) => {
-                    producer.skip(sequence);
-                    producer.topic.metrics().refused(fault.kind, 1);
-                    self.outbox.refuse(number, sequence, 1, fault.into());
-                    goes_on = false;
-                }
-            }
+        let (runs, refused) = lay_out(&self.context, producer, first_sequence, &messages);
+        for (sequence, fault) in refused {
+            self.outbox.refuse(number, sequence, 1, fault.into());
         }
         for run in runs {
             self.send(number, run).await;
@@ -337,28 +313,76 @@ fn admit(producer: &Producer, first_sequence: u64, count: u32) -> Result<(), Ref
     Ok(())
 }
 
-/// Whether the message at `range` can be stored.
-fn check(
+/// The messages of a batch as the log will keep them, and those that can never be stored.
+fn lay_out(
     context: &Context,
-    producer: &Producer,
-    bytes: &Bytes,
-    range: Range<usize>,
-) -> Result<Checked, Fault> {
-    let topic = &producer.topic.identity().name;
-    let max = message_len_max(producer.topic.limit(Limit::MaxMessageSize).into());
-    let len = range.len() as u64;
-    if len > max {
-        return Err(Fault::invalid(format!(
-            "message of `{len}` bytes on topic `{topic}` is larger than {max}; split it, or \
-             publish a reference to it"
-        )));
+    producer: &mut Producer,
+    first_sequence: u64,
+    messages: &EncodedMessages,
+) -> (Vec<Run>, Vec<(u64, Fault)>) {
+    let topic = producer.topic.clone();
+    let (bytes, count) = (messages.bytes(), messages.count() as usize);
+    // What holds for all of them is asked once.
+    let rules = Rules {
+        context,
+        topic: &topic.identity().name,
+        len_max: message_len_max(topic.limit(Limit::MaxMessageSize).into()),
+        gate: topic.gate().as_it_is(),
+    };
+    let traces = context.traces.is_on();
+    let (mut runs, mut refused): (Vec<Run>, _) = (Vec::with_capacity(1), Vec::new());
+    let mut goes_on = false;
+    for (sequence, range) in (first_sequence..).zip(messages.ranges()) {
+        match rules.check(bytes, range.clone()) {
+            Ok(checked) => {
+                if !goes_on {
+                    runs.push(Run::new(producer, sequence, (count, bytes.len() - range.start)));
+                }
+                let run = runs.last_mut().expect("pushed when there was none");
+                if traces && let Some(parent) = parent(bytes, &checked) {
+                    run.traced.push((run.records.len() as u64, parent));
+                }
+                let wrapping = &producer.wrapping;
+                run.records.push(|out| wrapping.write(bytes, range, &checked, out));
+                goes_on = true;
+            }
+            Err(fault) => {
+                producer.skip(sequence);
+                topic.metrics().refused(fault.kind, 1);
+                refused.push((sequence, fault));
+                goes_on = false;
+            }
+        }
     }
-    let checked = native::check(bytes, range)
-        .map_err(|error| Fault::invalid(format!("topic `{topic}`: {error}; encode it anew")))?;
-    let (schema_id, schema_version) = (checked.schema_id, checked.schema_version);
-    let payload = &bytes[checked.payload.clone()];
-    producer.topic.gate().check(context, Tagged { schema_id, schema_version, payload })?;
-    Ok(checked)
+    (runs, refused)
+}
+
+/// What a message of a batch has to keep to.
+struct Rules<'a> {
+    context: &'a Context,
+    topic: &'a TopicName,
+    len_max: u64,
+    gate: schema::Passage<'a>,
+}
+
+impl Rules<'_> {
+    /// Whether the message at `range` can be stored.
+    fn check(&self, bytes: &Bytes, range: Range<usize>) -> Result<Checked, Fault> {
+        let Rules { context, topic, len_max, gate } = self;
+        let len = range.len() as u64;
+        if len > *len_max {
+            return Err(Fault::invalid(format!(
+                "message of `{len}` bytes on topic `{topic}` is larger than {len_max}; split it, \
+                 or publish a reference to it"
+            )));
+        }
+        let checked = native::check(bytes, range)
+            .map_err(|error| Fault::invalid(format!("topic `{topic}`: {error}; encode it anew")))?;
+        let (schema_id, schema_version) = (checked.schema_id, checked.schema_version);
+        let payload = &bytes[checked.payload.clone()];
+        gate.check(context, Tagged { schema_id, schema_version, payload })?;
+        Ok(checked)
+    }
 }
 
 fn wanted(version: Option<&proto::schema_reference::Version>) -> Wanted {

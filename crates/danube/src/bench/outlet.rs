@@ -12,7 +12,7 @@ use crate::channel;
 use crate::compat::SchemaTag;
 use crate::failure::Failure;
 use crate::wire::{self, Wire};
-use danube_sdk::{Client, NewMessage, Producer, Receipt, SchemaChoice};
+use danube_sdk::{Client, NewMessage, Producer, Receipt, Receipts, SchemaChoice};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ const BATCH_LINGER: Duration = Duration::from_millis(5);
 /// A producer on either wire.
 #[derive(Debug)]
 pub enum Outlet {
-    /// Streams of batches.
-    Native(Producer),
+    /// Streams of batches, of so many messages if somebody says.
+    Native(Producer, Option<u32>),
     /// One call per message.
     Compatible(Box<Lane>),
 }
@@ -111,7 +111,7 @@ impl Outlet {
         }
         let opened = builder.open().await;
         let failed = |error| wire::failure(&format!("no producer on topic `{topic}`"), &error);
-        opened.map(Outlet::Native).map_err(failed)
+        opened.map(|producer| Outlet::Native(producer, load.batch)).map_err(failed)
     }
 
     /// Publishes until the source ends and everything is answered. Returns how many messages.
@@ -126,19 +126,39 @@ impl Outlet {
         progress: &Progress,
     ) -> Result<u64, Failure> {
         match self {
-            Outlet::Native(producer) => {
-                stream(producer, in_flight, source, latencies, progress).await
+            Outlet::Native(producer, batch) => {
+                stream((producer, *batch), in_flight, source, latencies, progress).await
             }
             Outlet::Compatible(lane) => call(lane, in_flight, source, latencies, progress).await,
         }
     }
 }
 
-/// A message that is not answered, and when it was published.
-type Waiting = (Instant, Receipt);
+/// Messages that are not answered, and when they were published.
+struct Waiting {
+    at: Instant,
+    count: u32,
+    receipt: Promise,
+}
 
+enum Promise {
+    One(Receipt),
+    All(Receipts),
+}
+
+impl Waiting {
+    /// Until the answer is there.
+    async fn answered(&mut self) -> Result<(), danube_sdk::Error> {
+        match &mut self.receipt {
+            Promise::One(receipt) => receipt.await.map(drop),
+            Promise::All(receipts) => receipts.await.map(drop),
+        }
+    }
+}
+
+/// Publishes one by one or, if there is a number, so many together.
 async fn stream(
-    producer: &Producer,
+    (producer, batch): (&Producer, Option<u32>),
     in_flight: usize,
     source: &mut Source,
     latencies: &mut Latencies,
@@ -147,37 +167,48 @@ async fn stream(
     let refused = |error| wire::failure("a publish was refused", &error);
     // Answered in order, so it is enough to wait for the oldest.
     let mut waiting: VecDeque<Waiting> = VecDeque::with_capacity(in_flight.min(1 << 16));
-    let (mut sent, mut more) = (0, true);
+    let (mut sent, mut under_way, mut more) = (0, 0, true);
     while more || !waiting.is_empty() {
-        let has_room = waiting.len() < in_flight;
+        let has_room = under_way < in_flight;
         tokio::select! {
             biased;
-            answered = oldest(&mut waiting), if !waiting.is_empty() => {
-                latencies.record(answered.map_err(refused)?);
-                progress.one_more();
-            }
-            payload = source.next(), if more && has_room => match payload {
-                None => {
+            first = source.next(), if more && has_room => {
+                let Some(first) = first else {
                     more = false;
-                }
-                Some(payload) => {
-                    let at = Instant::now();
-                    let receipt = producer.enqueue(NewMessage::new(payload)).await;
-                    waiting.push_back((at, receipt.map_err(refused)?));
-                    sent += 1;
-                }
-            },
+                    continue;
+                };
+                let at = Instant::now();
+                let (receipt, count) = match batch {
+                    None => (producer.enqueue(NewMessage::new(first)).await.map(Promise::One), 1),
+                    Some(batch) => {
+                        let rest = source.ready(batch.saturating_sub(1));
+                        let all = std::iter::once(first).chain(rest).map(NewMessage::new);
+                        let receipts = producer.enqueue_all(all).await;
+                        let count = receipts.as_ref().map_or(0, Receipts::len);
+                        (receipts.map(Promise::All), count as u32)
+                    }
+                };
+                waiting.push_back(Waiting { at, count, receipt: receipt.map_err(refused)? });
+                sent += u64::from(count);
+                under_way += count as usize;
+            }
+            answered = oldest(&mut waiting), if !waiting.is_empty() => {
+                let (time, count) = answered.map_err(refused)?;
+                latencies.record_many(time, count.into());
+                progress.more(count.into());
+                under_way -= count as usize;
+            }
         }
     }
     Ok(sent)
 }
 
-async fn oldest(waiting: &mut VecDeque<Waiting>) -> Result<Duration, danube_sdk::Error> {
-    let (at, receipt) = waiting.front_mut().expect("the caller looked");
-    let answered = receipt.await;
-    let time = at.elapsed();
+async fn oldest(waiting: &mut VecDeque<Waiting>) -> Result<(Duration, u32), danube_sdk::Error> {
+    let oldest = waiting.front_mut().expect("the caller looked");
+    let answered = oldest.answered().await;
+    let (time, count) = (oldest.at.elapsed(), oldest.count);
     waiting.pop_front();
-    answered.map(|_| time)
+    answered.map(|()| (time, count))
 }
 
 async fn call(

@@ -73,6 +73,17 @@ impl Source {
         if let Some(permits) = &self.permits {
             permits.acquire().await.expect("the semaphore is never closed").forget();
         }
+        self.payload(at)
+    }
+
+    /// Up to `count` more payloads, without waiting: none where each has its time or its permit.
+    pub fn ready(&mut self, count: u32) -> impl Iterator<Item = Bytes> {
+        let is_free = self.due.is_none() && self.permits.is_none();
+        let count = if is_free { count } else { 0 };
+        (0..count).map_while(|_| self.payload(None))
+    }
+
+    fn payload(&self, at: Option<Duration>) -> Option<Bytes> {
         let number = self.pace.take()?;
         let Some(epoch) = self.epoch else { return Some(self.payload.clone()) };
         let at = at.unwrap_or_else(|| epoch.elapsed());

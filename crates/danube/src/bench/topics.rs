@@ -143,7 +143,7 @@ async fn stream<'a>(
         Ok::<_, Failure>(())
     };
     for outlet in outlets {
-        let Outlet::Native(producer) = &**outlet else { continue };
+        let Outlet::Native(producer, _) = &**outlet else { continue };
         if waiting.len() >= load.in_flight as usize
             && let Some((at, receipt)) = waiting.pop_front()
         {

@@ -9,8 +9,9 @@ mod attach;
 use super::batch::Budget;
 use super::link::Link;
 use super::queue::{Limits, Next, Queue};
-use super::receipt::{BatchState, Receipt};
+use super::receipt::{BatchState, Receipt, Receipts};
 use crate::error::{Error, Trouble};
+use crate::message::NewMessage;
 use danube_wire::proto::stream::{
     CloseProducer, Delivery, OpenProducer, ProducerOpened, PublishAck, PublishRefusal,
     SchemaReference,
@@ -151,10 +152,48 @@ impl Lane {
         }
     }
 
+    /// Adds messages one after the other, each as soon as there is room for it.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); those before the one that is refused are added.
+    pub(super) async fn put_all(
+        self: &Arc<Lane>,
+        mut messages: &[NewMessage],
+        now_ms: u64,
+        receipts: &mut Receipts,
+    ) -> Result<(), Error> {
+        while !messages.is_empty() {
+            let before = receipts.len();
+            self.with_queue(|queue, now| {
+                for message in messages {
+                    match queue.put(&message.on_wire_at(now_ms), &mut *now)? {
+                        Some(receipt) => receipts.push(receipt),
+                        None => break,
+                    }
+                }
+                Ok(())
+            })?;
+            messages = &messages[receipts.len() - before..];
+            if let [first, rest @ ..] = messages {
+                receipts.push(self.put(&first.on_wire_at(now_ms)).await?);
+                messages = rest;
+            }
+        }
+        Ok(())
+    }
+
     fn try_put(self: &Arc<Lane>, message: &Message<'_>) -> Result<Option<Receipt>, Error> {
+        self.with_queue(|queue, now| queue.put(message, now))
+    }
+
+    /// Adds something to the queue, and wakes whoever has to know of it.
+    fn with_queue<T>(
+        self: &Arc<Lane>,
+        add: impl FnOnce(&mut Queue, &mut dyn FnMut() -> Instant) -> T,
+    ) -> T {
         let mut inner = self.inner.lock();
         let mut is_first = false;
-        let put = inner.queue.put(message, || {
+        let added = add(&mut inner.queue, &mut || {
             is_first = true;
             Instant::now()
         });
@@ -170,7 +209,7 @@ impl Lane {
         if let Some(link) = link {
             link.mark(self);
         }
-        put
+        added
     }
 
     /// All batches that are not answered; what waits is sent without lingering.

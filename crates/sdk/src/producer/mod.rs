@@ -18,7 +18,7 @@ mod receipt;
 pub(crate) use builder::fresh_name;
 pub use builder::{ProducerBuilder, SchemaChoice};
 pub(crate) use link::Link;
-pub use receipt::Receipt;
+pub use receipt::{Receipt, Receipts};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -123,6 +123,47 @@ impl Producer {
         message.join_current_trace();
         let message = message.on_wire();
         self.lane_of(message.routing_key).put(&message).await
+    }
+
+    /// Puts messages into the next batches, and gives [`Receipts`] to wait for their ids with: for
+    /// many messages that are there at once it takes less than [`enqueue`](Self::enqueue) for
+    /// each. Those without a key all go to one partition, in their order. Waits only when the broker
+    /// lets no more be under way.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue), for the first one that is refused: those before it are
+    /// published all the same.
+    ///
+    /// ```no_run
+    /// # async fn example(producer: danube_sdk::Producer) -> Result<(), danube_sdk::Error> {
+    /// use danube_sdk::NewMessage;
+    ///
+    /// let lines = ["first line", "second line", "third line"];
+    /// let ids = producer.enqueue_all(lines.map(NewMessage::new)).await?.await?;
+    /// assert_eq!(ids.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn enqueue_all(
+        &self,
+        messages: impl IntoIterator<Item = NewMessage>,
+    ) -> Result<Receipts, Error> {
+        let mut messages: Vec<NewMessage> = messages.into_iter().collect();
+        messages.iter_mut().for_each(NewMessage::join_current_trace);
+        let mut receipts = Receipts::default();
+        let (now, keyless) = (now_ms(), self.lane_of(None));
+        let lane = |message: &NewMessage| match message.key_ref() {
+            None => keyless,
+            key => self.lane_of(key),
+        };
+        let mut rest = &messages[..];
+        while let Some(to) = rest.first().map(lane) {
+            let others = rest.iter().position(|message| !Arc::ptr_eq(lane(message), to));
+            let (together, others) = rest.split_at(others.unwrap_or(rest.len()));
+            to.put_all(together, now, &mut receipts).await?;
+            rest = others;
+        }
+        Ok(receipts)
     }
 
     /// Waits until everything published before is answered.

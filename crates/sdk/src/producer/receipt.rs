@@ -5,6 +5,7 @@
 use crate::error::Error;
 use crate::message::{MessageId, Place};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -128,6 +129,90 @@ pub struct Receipt {
 impl Receipt {
     pub(super) fn new(batch: Arc<BatchState>, index: u32) -> Receipt {
         Receipt { batch, index, slot: usize::MAX }
+    }
+}
+
+/// The promise of the ids of messages that were published together: await it to know that all of them
+/// are as durable as their topic promises. Dropping it changes nothing for them.
+///
+/// ```no_run
+/// # async fn example(producer: danube_sdk::Producer) -> Result<(), danube_sdk::Error> {
+/// use danube_sdk::NewMessage;
+///
+/// let receipts = producer.enqueue_all(["one", "two"].map(NewMessage::new)).await?;
+/// let ids = receipts.await?;
+/// println!("stored {} messages, the last as {}", ids.len(), ids[1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a message that is refused is only seen by awaiting its receipt, or by `flush`"]
+pub struct Receipts {
+    /// Messages that follow one another in a batch, those of which nothing is known yet.
+    runs: VecDeque<(Arc<BatchState>, Range<u32>)>,
+    /// Of those that are stored.
+    ids: Vec<MessageId>,
+    count: usize,
+    slot: usize,
+}
+
+impl Receipts {
+    /// Adds the receipt of one more message.
+    pub(super) fn push(&mut self, receipt: Receipt) {
+        let Receipt { batch, index, slot } = receipt;
+        (self.count, self.slot) = (self.count + 1, slot);
+        match self.runs.back_mut() {
+            Some((last, run)) if run.end == index && Arc::ptr_eq(last, &batch) => run.end += 1,
+            _ => self.runs.push_back((batch, index..index + 1)),
+        }
+    }
+
+    /// How many messages it is of.
+    ///
+    /// ```no_run
+    /// # fn example(receipts: danube_sdk::Receipts) {
+    /// println!("{} messages were published together", receipts.len());
+    /// # }
+    /// ```
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it is of none.
+    ///
+    /// ```no_run
+    /// # fn example(receipts: danube_sdk::Receipts) {
+    /// assert!(!receipts.is_empty());
+    /// # }
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Future for Receipts {
+    /// The ids, in the order of the messages; or why the first of those that failed did.
+    type Output = Result<Vec<MessageId>, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Receipts { runs, ids, slot, .. } = self.get_mut();
+        while let Some((batch, run)) = runs.front_mut() {
+            let mut known = batch.0.lock();
+            while run.start < run.end {
+                match known.of(run.start) {
+                    Some(Ok(id)) => ids.push(id),
+                    Some(Err(error)) => return Poll::Ready(Err(error)),
+                    None => {
+                        known.wait(slot, context.waker());
+                        return Poll::Pending;
+                    }
+                }
+                run.start += 1;
+            }
+            drop(known);
+            (*slot, _) = (usize::MAX, runs.pop_front());
+        }
+        Poll::Ready(Ok(std::mem::take(ids)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind};
 use crate::header::{FILE_HEADER_LEN, FileHeader, journal_new_path};
 use crate::shared::Shared;
 use crate::topic::{Batch, Topic};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -71,10 +71,14 @@ impl JournalFiles {
         let skip = match held {
             Some(skip) => skip as usize,
             None => {
-                let mut bytes = vec![0; run_len(batch, all) as usize];
+                let len = run_len(batch, all) as usize;
+                // The memory of what was read before, if nobody holds on to it.
+                let former = std::mem::take(&mut run.bytes).try_into_mut();
+                let mut bytes = former.unwrap_or_else(|_| BytesMut::with_capacity(len));
+                bytes.resize(len, 0);
                 let filled = read_available(&*self.file(batch.file)?, batch.position, &mut bytes)?;
                 bytes.truncate(filled);
-                *run = Run { file: batch.file, at: batch.position, bytes: Bytes::from(bytes) };
+                *run = Run { file: batch.file, at: batch.position, bytes: bytes.freeze() };
                 0
             }
         };

@@ -23,9 +23,10 @@ const INDEX_STEP: u64 = 64 << 10;
 /// system's cache, in bytes: what is old is not to take the place of what is new there.
 const LARGE_MIN: u64 = 64 << 10;
 /// Bytes written before they are made durable.
-const SYNC_BYTES: u64 = 1 << 20;
-/// Bytes gathered before they are written.
-const WRITE_BYTES: usize = 512 << 10;
+const SYNC_BYTES: u64 = 4 << 20;
+/// Bytes gathered before they are written: few, so that the journal's syncs never wait long behind
+/// them.
+const WRITE_BYTES: usize = 128 << 10;
 
 /// A segment being written, under a name of its own until it is whole.
 pub(crate) struct SegmentWriter {
@@ -176,7 +177,7 @@ impl SegmentWriter {
         self.written += len;
         if self.direct { self.buffer.clear_whole() } else { self.buffer.clear() }
         if self.written - self.synced >= SYNC_BYTES {
-            // A little at a time, so that the journal's syncs never wait behind a lot.
+            // A little at a time, for the same reason.
             self.file.sync_data()?;
             self.synced = self.written;
         }

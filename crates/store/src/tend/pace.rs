@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Bytes copied between two rests.
-const UNIT: u64 = 512 << 10;
-/// The longest rest, in milliseconds; copying a unit takes a tenth of that, or less.
-const REST_MS_MAX: u64 = 8;
+/// Bytes copied between two rests: what a sync of the journal may have to wait for.
+const UNIT: u64 = 128 << 10;
+/// The longest rest, in microseconds; copying a unit takes a tenth of that, or less.
+const REST_US_MAX: u64 = 2_000;
 /// Frames in the journal at which there are no rests any more: each of messages has its place in
 /// memory.
 const FRAMES_MAX: u64 = 1 << 20;
@@ -52,7 +52,7 @@ impl Pace {
         let written = counters.bytes.load(Relaxed);
         let is_idle = std::mem::replace(&mut self.seen, written) == written;
         if options.background && !is_idle && !tight.load(Relaxed) {
-            wake.rest(Duration::from_millis(self.rest_ms()));
+            wake.rest(Duration::from_micros(self.rest_us()));
         }
     }
 
@@ -71,13 +71,13 @@ impl Pace {
         Ok(())
     }
 
-    fn rest_ms(&self) -> u64 {
+    fn rest_us(&self) -> u64 {
         let files = self.shared.files.lock();
         let frames = match (files.first_key_value(), files.last_key_value()) {
             (Some((_, first)), Some((_, last))) => last.saturating_sub(*first),
             _ => 0,
         };
-        rest_ms(files.len() as u64, frames, self.shared.options.journal_files_max as u64)
+        rest_us(files.len() as u64, frames, self.shared.options.journal_files_max as u64)
     }
 }
 
@@ -96,10 +96,10 @@ pub(super) fn flush(shared: &Shared) -> Result<u64, TendError> {
 /// How long to rest where there are so many journal files, of at most `files_max`, with so many
 /// frames: as long as may be until three quarters of the most are there, then less and less. So what
 /// one burst has left disturbs the next one little.
-fn rest_ms(files: u64, frames: u64, files_max: u64) -> u64 {
+fn rest_us(files: u64, frames: u64, files_max: u64) -> u64 {
     let left = |there: u64, most: u64| {
-        let rest = REST_MS_MAX * 4 * most.saturating_sub(there) / most.max(1);
-        rest.min(REST_MS_MAX)
+        let rest = REST_US_MAX * 4 * most.saturating_sub(there) / most.max(1);
+        rest.min(REST_US_MAX)
     };
     left(files, files_max).min(left(frames, FRAMES_MAX))
 }
@@ -111,11 +111,18 @@ mod tests {
     #[test]
     fn rests_get_shorter_the_more_there_is_to_copy_and_end() {
         let many = FRAMES_MAX - FRAMES_MAX / 8;
-        let table =
-            [(0, 0, 8), (12, 0, 8), (14, 0, 4), (15, 0, 2), (16, 0, 0), (99, 0, 0), (4, many, 4)];
-        for (files, frames, ms) in table {
-            assert_eq!(rest_ms(files, frames, 16), ms, "{files} files, {frames} frames");
+        let table = [
+            (0, 0, 2000),
+            (12, 0, 2000),
+            (14, 0, 1000),
+            (15, 0, 500),
+            (16, 0, 0),
+            (99, 0, 0),
+            (4, many, 1000),
+        ];
+        for (files, frames, us) in table {
+            assert_eq!(rest_us(files, frames, 16), us, "{files} files, {frames} frames");
         }
-        assert_eq!((rest_ms(3, FRAMES_MAX, 16), rest_ms(0, 0, 0)), (0, 0));
+        assert_eq!((rest_us(3, FRAMES_MAX, 16), rest_us(0, 0, 0)), (0, 0));
     }
 }
