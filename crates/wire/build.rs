@@ -132,15 +132,20 @@ fn generate_stream(out: &Path) -> Result<(), Box<dyn Error>> {
             .server_streaming()
             .build()
     };
-    for side in ["Server", "Client"] {
-        let service = tonic_build::manual::Service::builder()
-            .name("Stream")
-            .package("danube.stream.v1")
-            .method(method("publish", "Publish", side))
-            .method(method("consume", "Consume", side))
-            .build();
+    for (dir, side, has_publish) in [
+        ("stream_server", "Server", true),
+        ("stream_consume_server", "Server", false),
+        ("stream_client", "Client", true),
+    ] {
+        let service =
+            tonic_build::manual::Service::builder().name("Stream").package("danube.stream.v1");
+        let service = match has_publish {
+            true => service.method(method("publish", "Publish", side)),
+            false => service,
+        };
+        let service = service.method(method("consume", "Consume", side)).build();
         let is_server = side == "Server";
-        let dir = out.join(format!("stream_{}", side.to_lowercase()));
+        let dir = out.join(dir);
         std::fs::create_dir_all(&dir)?;
         tonic_build::manual::Builder::new()
             .build_server(is_server)

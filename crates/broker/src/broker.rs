@@ -35,7 +35,8 @@ use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServ
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
 use danube_wire::proto::danube_schema::schema_registry_server::SchemaRegistryServer;
 use danube_wire::proto::stream::schemas_server::SchemasServer;
-use danube_wire::stream::server::StreamServer;
+use danube_wire::stream::PublishServer;
+use danube_wire::stream::consume_server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,10 +210,12 @@ impl Broker {
             .add_service(DiscoveryServer::new(rpc.clone()))
             .add_service(HealthCheckServer::new(rpc.clone()))
             .add_service(StorageServiceServer::new(rpc))
-            .add_service(
-                StreamServer::new(Streams::new(Arc::clone(&self.context)))
-                    .max_decoding_message_size(REQUEST_LEN_MAX),
-            )
+            .add_service({
+                let streams = Streams::new(Arc::clone(&self.context));
+                let consume = StreamServer::new(streams.clone());
+                let consume = consume.max_decoding_message_size(REQUEST_LEN_MAX);
+                PublishServer::new(streams, consume, REQUEST_LEN_MAX)
+            })
             .add_service(SchemasServer::new(NativeSchemas::new(Arc::clone(&self.context))))
             .add_service(registry.clone());
         self.serve_grpc(clients, listeners.broker);

@@ -71,6 +71,26 @@ pub(crate) enum Value {
     Fixed,
 }
 
+/// What stands before a field's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// A varint, which has no other content.
+    Number(u64),
+    /// Text, bytes or a message of so many bytes follows.
+    Delimited(u64),
+    /// So many bytes follow.
+    Fixed(u64),
+}
+
+/// Most bytes of a [`Front`].
+pub(crate) const FRONT_LEN_MAX: usize = 2 * VARINT_LEN_MAX;
+
+/// The number and the front of the field that `bytes` begins with, and how many bytes those take.
+pub(crate) fn front(bytes: &[u8]) -> Result<(u32, Front, usize), Broken> {
+    let mut fields = Fields::within(bytes, 0..bytes.len());
+    fields.front().map(|(number, front)| (number, front, fields.at))
+}
+
 /// Where the encoding is broken: the position, in bytes, and what is wrong there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken {
@@ -137,23 +157,32 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// What stands before the content of the next field; goes behind that.
     #[inline]
-    fn field(&mut self) -> Result<(u32, Value), Broken> {
+    fn front(&mut self) -> Result<(u32, Front), Broken> {
         let start = self.at;
         let tag = self.varint()?;
         let number = match u32::try_from(tag >> 3) {
             Ok(number) if (1..1 << 29).contains(&number) => number,
             _ => return Err(Broken { at: start, what: "a field number that there cannot be" }),
         };
-        let value = match tag & 7 {
-            VARINT => Value::Number(self.varint()?),
-            DELIMITED => {
-                let len = self.varint()?;
-                Value::Delimited(self.skip(len)?)
-            }
-            FIXED_64 => self.skip(8).map(|_| Value::Fixed)?,
-            FIXED_32 => self.skip(4).map(|_| Value::Fixed)?,
+        let front = match tag & 7 {
+            VARINT => Front::Number(self.varint()?),
+            DELIMITED => Front::Delimited(self.varint()?),
+            FIXED_64 => Front::Fixed(8),
+            FIXED_32 => Front::Fixed(4),
             _ => return Err(Broken { at: start, what: "a wire type that there cannot be" }),
+        };
+        Ok((number, front))
+    }
+
+    #[inline]
+    fn field(&mut self) -> Result<(u32, Value), Broken> {
+        let (number, front) = self.front()?;
+        let value = match front {
+            Front::Number(value) => Value::Number(value),
+            Front::Delimited(len) => Value::Delimited(self.skip(len)?),
+            Front::Fixed(len) => self.skip(len).map(|_| Value::Fixed)?,
         };
         Ok((number, value))
     }

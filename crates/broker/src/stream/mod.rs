@@ -15,8 +15,8 @@ mod refusal;
 mod tests;
 
 use crate::context::Context;
-use danube_wire::stream::server::Stream;
-use danube_wire::stream::{ConsumeRequest, PublishRequest};
+use danube_wire::stream::consume_server::Stream;
+use danube_wire::stream::{ConsumeRequest, Publish, PublishRequests};
 use std::sync::Arc;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -32,18 +32,18 @@ impl Streams {
     }
 }
 
+impl Publish for Streams {
+    type Answers = outbox::Answers;
+
+    fn publish(&self, requests: PublishRequests) -> outbox::Answers {
+        self.context.metrics.call("Stream", "publish", "ok");
+        publish::serve(Arc::clone(&self.context), requests)
+    }
+}
+
 #[tonic::async_trait]
 impl Stream for Streams {
-    type PublishStream = outbox::Answers;
     type ConsumeStream = consume::Deliveries;
-
-    async fn publish(
-        &self,
-        request: Request<Streaming<PublishRequest>>,
-    ) -> Result<Response<outbox::Answers>, Status> {
-        self.context.metrics.call("Stream", "publish", "ok");
-        Ok(Response::new(publish::serve(Arc::clone(&self.context), request.into_inner())))
-    }
 
     async fn consume(
         &self,

@@ -22,14 +22,14 @@ use danube_wire::convert;
 use danube_wire::limit::message_len_max;
 use danube_wire::proto::stream as proto;
 use danube_wire::record::native::{self, Checked, Wrapping};
-use danube_wire::stream::{Batch, EncodedMessages, PublishRequest};
+use danube_wire::stream::{Batch, EncodedMessages, PublishRequest, PublishRequests};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 /// Producers that one stream may have open.
 const PRODUCERS_MAX: usize = 100_000;
@@ -44,7 +44,7 @@ const WINDOW_BYTES: u64 = 16 << 20;
 const SKIPPED_MAX: usize = RUNS_MAX;
 
 /// Starts to serve a stream; the answers are its other half.
-pub(super) fn serve(context: Arc<Context>, incoming: Streaming<PublishRequest>) -> Answers {
+pub(super) fn serve(context: Arc<Context>, incoming: PublishRequests) -> Answers {
     let outbox = Arc::new(Outbox::default());
     let stopping = context.stopping.clone();
     let reader = Reader {
@@ -113,7 +113,7 @@ struct Reader {
 
 impl Reader {
     /// Reads until the client ends the stream; the answer is how to end the other half.
-    async fn run(mut self, mut incoming: Streaming<PublishRequest>) -> Option<Status> {
+    async fn run(mut self, mut incoming: PublishRequests) -> Option<Status> {
         loop {
             tokio::select! {
                 biased;

@@ -10,8 +10,7 @@ use super::batch::Budget;
 use super::lane::Lane;
 use crate::cluster::{Cluster, Purpose, Route};
 use crate::error::{Error, Trouble};
-use danube_wire::stream::client::StreamClient;
-use danube_wire::stream::{PublishRequest, PublishResponse};
+use danube_wire::stream::{self, PublishRequest, PublishResponse};
 use futures::Stream;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -136,12 +135,12 @@ impl Link {
 
     async fn serve(self: &Arc<Link>, cluster: &Arc<Cluster>) -> Result<(), Error> {
         let url = &self.route.connect_url;
-        let channel = cluster.channel(url, Purpose::Publish).await?;
-        let mut client = StreamClient::new(channel).max_decoding_message_size(RESPONSE_LEN_MAX);
+        let mut channel = cluster.channel(url, Purpose::Publish).await?;
         let doing = format!("publishing to the broker at `{url}`");
         let failed = |status| Error::from_status(url, &doing, &status);
         let request = self.route.request(Outbox(Arc::clone(self)));
-        let mut answers = cluster.options.call(client.publish(request)).await.map_err(failed)?;
+        let publish = stream::publish(&mut channel, request, RESPONSE_LEN_MAX);
+        let mut answers = cluster.options.call(publish).await.map_err(failed)?;
         tracing::debug!(broker = url, "publish stream is open");
         while let Some(answer) = answers.message().await.map_err(failed)? {
             self.take(answer);

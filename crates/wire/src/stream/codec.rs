@@ -19,7 +19,7 @@ fn settings() -> BufferSettings {
     BufferSettings::new(BUFFER_LEN, YIELD_LEN)
 }
 
-fn damaged(what: &str, broken: Broken) -> Status {
+pub(super) fn damaged(what: &str, broken: Broken) -> Status {
     Status::invalid_argument(format!("damaged {what}: {} at byte `{}`", broken.what, broken.at))
 }
 
@@ -41,11 +41,11 @@ macro_rules! codec {
             type Decoder = Coder<$decode>;
 
             fn encoder(&mut self) -> Self::Encoder {
-                Coder(std::marker::PhantomData)
+                Coder::new()
             }
 
             fn decoder(&mut self) -> Self::Decoder {
-                Coder(std::marker::PhantomData)
+                Coder::new()
             }
         }
     };
@@ -72,6 +72,13 @@ codec! {
 #[derive(Debug)]
 pub struct Coder<T>(std::marker::PhantomData<T>);
 
+impl<T> Coder<T> {
+    /// It has no state.
+    pub(super) fn new() -> Coder<T> {
+        Coder(std::marker::PhantomData)
+    }
+}
+
 impl Encoder for Coder<PublishRequest> {
     type Item = PublishRequest;
     type Error = Status;
@@ -92,7 +99,7 @@ impl Decoder for Coder<PublishRequest> {
     type Error = Status;
 
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<PublishRequest>, Status> {
-        let decoded = PublishRequest::decode(take(buf));
+        let decoded = PublishRequest::decode(take(buf).into());
         decoded.map(Some).map_err(|broken| damaged("PublishRequest", broken))
     }
 

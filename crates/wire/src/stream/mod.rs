@@ -10,10 +10,12 @@
 //! Law: on the wire nobody can tell these types from the generated ones, and hostile bytes are
 //! refused with what is wrong and where.
 
+mod chunks;
 mod codec;
 mod consume;
 mod message;
 mod publish;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +23,19 @@ pub use codec::{ClientConsumeCodec, ClientPublishCodec, ServerConsumeCodec, Serv
 pub use consume::{ConsumeRequest, ConsumeResponse, Delivered};
 pub use message::Message;
 pub use publish::{Batch, EncodedMessages, PublishRequest, PublishResponse};
+pub use requests::{Publish, PublishRequests, PublishServer, publish};
 
 /// The server of `danube.stream.v1.Stream`.
 #[allow(missing_docs, clippy::all, clippy::unwrap_used, rust_2018_idioms)]
 pub mod server {
     include!(concat!(env!("OUT_DIR"), "/stream_server/danube.stream.v1.Stream.rs"));
+    pub use stream_server::{Stream, StreamServer};
+}
+
+/// The server of its `Consume` alone, for a [`PublishServer`].
+#[allow(missing_docs, clippy::all, clippy::unwrap_used, rust_2018_idioms)]
+pub mod consume_server {
+    include!(concat!(env!("OUT_DIR"), "/stream_consume_server/danube.stream.v1.Stream.rs"));
     pub use stream_server::{Stream, StreamServer};
 }
 

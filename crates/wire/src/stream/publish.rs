@@ -1,9 +1,10 @@
 //! Batches on their way in: the messages of a batch stay one run of bytes.
 
 use super::Message;
+use super::chunks::Chunks;
 use crate::proto::stream as proto;
-use crate::protobuf::{self, Broken, Fields, Value};
-use bytes::{BufMut, Bytes, BytesMut};
+use crate::protobuf::{self, Broken, Fields, Front, Value};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message as _;
 use std::ops::Range;
 
@@ -87,16 +88,34 @@ impl Batch {
             + self.messages.bytes.len()
     }
 
-    fn write(&self, out: &mut impl BufMut) {
-        protobuf::put_number(out, PRODUCER, self.producer.into());
-        protobuf::put_number(out, FIRST_SEQUENCE, self.first_sequence);
-        out.put_slice(&self.messages.bytes);
+    /// `bytes` holds the batch alone. The messages are counted and otherwise left as they are.
+    fn decode(mut bytes: Chunks) -> Result<Batch, Broken> {
+        let mut batch = Batch::default();
+        // The two numbers nearly always come first; so the messages, which a connection often gives
+        // as one piece, are shared with it.
+        while let Ok((number @ (PRODUCER | FIRST_SEQUENCE), Front::Number(value), len)) =
+            bytes.front()
+        {
+            batch.number(number, value, 0)?;
+            bytes.advance(len);
+        }
+        let rest = bytes.copy_to_bytes(bytes.remaining());
+        batch.read(&rest)?;
+        Ok(batch)
     }
 
-    /// `bytes` holds the batch alone. The messages are counted and otherwise left as they are.
-    fn decode(bytes: &Bytes) -> Result<Batch, Broken> {
-        let mut batch = Batch::default();
-        // Messages nearly always lie together behind the two numbers, and are shared then.
+    fn number(&mut self, number: u32, value: u64, at: usize) -> Result<(), Broken> {
+        match number {
+            PRODUCER => {
+                self.producer = u32::try_from(value)
+                    .map_err(|_| Broken { at, what: "a producer above 32 bits" })?;
+            }
+            _ => self.first_sequence = value,
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, bytes: &Bytes) -> Result<(), Broken> {
         let mut run = 0..0;
         let mut others = BytesMut::new();
         let mut at = 0;
@@ -104,11 +123,9 @@ impl Batch {
         while let Some(field) = fields.next() {
             let start = std::mem::replace(&mut at, fields.at());
             match field? {
-                (PRODUCER, Value::Number(number)) => {
-                    batch.producer = u32::try_from(number)
-                        .map_err(|_| Broken { at: start, what: "a producer above 32 bits" })?;
+                (number @ (PRODUCER | FIRST_SEQUENCE), Value::Number(value)) => {
+                    self.number(number, value, start)?;
                 }
-                (FIRST_SEQUENCE, Value::Number(number)) => batch.first_sequence = number,
                 (MESSAGES, Value::Delimited(_)) => {
                     if run.end == start && !run.is_empty() {
                         run.end = at;
@@ -116,7 +133,7 @@ impl Batch {
                         others.put_slice(&bytes[run]);
                         run = start..at;
                     }
-                    batch.messages.count += 1;
+                    self.messages.count += 1;
                 }
                 (PRODUCER..=MESSAGES, _) => {
                     return Err(Broken { at: start, what: "a field of another wire type" });
@@ -124,13 +141,13 @@ impl Batch {
                 _ => {}
             }
         }
-        batch.messages.bytes = if others.is_empty() {
+        self.messages.bytes = if others.is_empty() {
             bytes.slice(run)
         } else {
             others.put_slice(&bytes[run]);
             others.freeze()
         };
-        Ok(batch)
+        Ok(())
     }
 }
 
@@ -146,13 +163,33 @@ impl PublishRequest {
 
     /// Writes the request as prost would.
     pub fn write(&self, out: &mut impl BufMut) {
+        self.write_around(out, |out, messages| out.put_slice(messages));
+    }
+
+    /// As [`write`](Self::write), but messages of a batch from `share_min` bytes on are given to
+    /// `share` when it is their turn, behind what is in `out` by then.
+    pub(super) fn write_shared(
+        &self,
+        out: &mut BytesMut,
+        share_min: usize,
+        share: &mut impl FnMut(&mut BytesMut, &Bytes),
+    ) {
+        self.write_around(out, |out, messages| match messages.len() < share_min {
+            true => out.put_slice(messages),
+            false => share(out, messages),
+        });
+    }
+
+    fn write_around<B: BufMut>(&self, out: &mut B, mut put: impl FnMut(&mut B, &Bytes)) {
         for message in &self.open {
             protobuf::put_delimiter(out, OPEN, message.encoded_len());
             message.encode_raw(out);
         }
         for batch in &self.batches {
             protobuf::put_delimiter(out, BATCHES, batch.content_len());
-            batch.write(out);
+            protobuf::put_number(out, PRODUCER, batch.producer.into());
+            protobuf::put_number(out, FIRST_SEQUENCE, batch.first_sequence);
+            put(out, &batch.messages.bytes);
         }
         for message in &self.close {
             protobuf::put_delimiter(out, CLOSE, message.encoded_len());
@@ -160,17 +197,36 @@ impl PublishRequest {
         }
     }
 
-    pub(super) fn decode(bytes: Bytes) -> Result<PublishRequest, Broken> {
+    /// `bytes` holds the request alone.
+    pub(super) fn decode(mut bytes: Chunks) -> Result<PublishRequest, Broken> {
         let mut request = PublishRequest::default();
-        for field in Fields::within(&bytes, 0..bytes.len()) {
-            let (number, value) = field?;
-            let Value::Delimited(range) = value else { continue };
-            let (at, part) = (range.start, bytes.slice(range));
+        let total = bytes.remaining();
+        while bytes.has_remaining() {
+            let at = total - bytes.remaining();
+            let within = |broken: Broken| Broken { at: at + broken.at, ..broken };
+            let (number, front, len) = bytes.front().map_err(within)?;
+            bytes.advance(len);
+            let len = match front {
+                Front::Number(_) => continue,
+                Front::Delimited(len) | Front::Fixed(len) => usize::try_from(len).ok(),
+            };
+            let Some(len) = len.filter(|len| *len <= bytes.remaining()) else {
+                return Err(Broken { at, what: "a field that is longer than the rest" });
+            };
+            let mut part = bytes.split_to(len);
             let broken = |_| Broken { at, what: "a message that is not what the contract says" };
-            match number {
-                OPEN => request.open.push(proto::OpenProducer::decode(part).map_err(broken)?),
-                BATCHES => request.batches.push(Batch::decode(&part)?),
-                CLOSE => request.close.push(proto::CloseProducer::decode(part).map_err(broken)?),
+            match (number, front) {
+                (OPEN, Front::Delimited(_)) => {
+                    let open = proto::OpenProducer::decode(&mut part).map_err(broken)?;
+                    request.open.push(open);
+                }
+                (BATCHES, Front::Delimited(_)) => {
+                    request.batches.push(Batch::decode(part).map_err(within)?);
+                }
+                (CLOSE, Front::Delimited(_)) => {
+                    let close = proto::CloseProducer::decode(&mut part).map_err(broken)?;
+                    request.close.push(close);
+                }
                 _ => {}
             }
         }

@@ -49,6 +49,10 @@ fn encoded(messages: &[proto::Message]) -> EncodedMessages {
     EncodedMessages::new(out.freeze(), messages.len() as u32)
 }
 
+fn decode(bytes: Vec<u8>) -> Result<PublishRequest, crate::protobuf::Broken> {
+    PublishRequest::decode(Bytes::from(bytes).into())
+}
+
 fn wrapping() -> native::Wrapping {
     native::Wrapping::new(ProducerId(7), &ProducerName::parse("p").expect("well formed"))
 }
@@ -102,7 +106,7 @@ proptest! {
         ours.write(&mut bytes);
         prop_assert_eq!(bytes.len(), ours.encoded_len());
         prop_assert_eq!(&proto::PublishRequest::decode(&bytes[..]).expect("ours"), &theirs);
-        let again = PublishRequest::decode(theirs.encode_to_vec().into()).expect("theirs");
+        let again = decode(theirs.encode_to_vec()).expect("theirs");
         prop_assert_eq!(again.open, ours.open);
         prop_assert_eq!(again.close, ours.close);
         for (read, written) in again.batches.iter().zip(&theirs.batches) {
@@ -153,7 +157,7 @@ proptest! {
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let bytes = Bytes::from(bytes);
-        if let Ok(request) = PublishRequest::decode(bytes.clone()) {
+        if let Ok(request) = decode(bytes.to_vec()) {
             for batch in &request.batches {
                 prop_assert_eq!(batch.messages.ranges().count() as u32, batch.messages.count());
             }
@@ -211,7 +215,7 @@ fn messages_that_do_not_lie_together_are_gathered() {
     batch.put_slice(&[0x10, 9]);
     bytes.put_slice(&[0x12, batch.len() as u8]);
     bytes.put_slice(&batch);
-    let request = PublishRequest::decode(bytes.freeze()).expect("well formed");
+    let request = decode(bytes.to_vec()).expect("well formed");
     let read = &request.batches[0];
     assert_eq!((read.producer, read.first_sequence, read.messages.count()), (5, 9, 3));
     let all = read.messages.bytes();
