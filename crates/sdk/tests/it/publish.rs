@@ -69,6 +69,66 @@ async fn what_waits_goes_as_one_batch_with_receipts_in_order() {
 }
 
 #[tokio::test]
+async fn what_is_published_together_has_one_receipt_with_ids_in_order() {
+    let mut server = Server::start().await;
+    let client = server.client();
+    let opening = tokio::spawn(async move {
+        client.producer("/default/t").linger(Duration::from_secs(60)).batch_messages(2).open().await
+    });
+    let mut stream = server.publish().await;
+    stream.open(0).await;
+    let producer = comes("the producer", opening).await.expect("no panic").expect("opened");
+    let texts = ["m0", "m1", "m2", "m3", "m4"];
+    let receipts = producer.enqueue_all(texts.map(NewMessage::new)).await.expect("room");
+    assert_eq!((receipts.len(), receipts.is_empty()), (5, false));
+    let flushed = tokio::spawn(async move { (producer.flush().await, producer) });
+    let mut sent = Vec::new();
+    // Each batch somewhere else, as if others published between them.
+    for first_offset in [10, 20, 30] {
+        let batch = stream.batch().await;
+        sent.extend(payloads(&batch));
+        stream.ack(&batch, first_offset).await;
+    }
+    assert_eq!(sent, texts);
+    let ids = comes("the ids", receipts).await.expect("stored");
+    let offsets: Vec<u64> = ids.iter().map(|id| id.offset()).collect();
+    assert_eq!(offsets, [10, 11, 20, 21, 30]);
+    let (flushed, producer) = comes("the flush", flushed).await.expect("no panic");
+    flushed.expect("all stored");
+    let none = producer.enqueue_all([]).await.expect("nothing to do");
+    assert!(none.is_empty());
+    assert_eq!(none.await.expect("nothing failed"), []);
+}
+
+#[tokio::test]
+async fn of_what_is_published_together_the_first_refusal_is_told() {
+    let mut server = Server::start().await;
+    let client = server.client();
+    let opening = tokio::spawn(async move { client.producer("/default/t").open().await });
+    let mut stream = server.publish().await;
+    stream.open_with(proto::ProducerOpened { message_bytes_max: 100, ..opened() }).await;
+    let producer = comes("the producer", opening).await.expect("no panic").expect("opened");
+    let together = [vec![1; 10], vec![2; 200], vec![3; 10]].map(NewMessage::new);
+    let refused = producer.enqueue_all(together).await.expect_err("one is too large");
+    assert!(refused.to_string().contains("is larger than 100"), "{refused}");
+    let batch = stream.batch().await;
+    assert_eq!(payloads(&batch), ["\u{1}".repeat(10)], "the one before it, and nothing after it");
+    stream.ack(&batch, 0).await;
+    let receipts = producer.enqueue_all(["a", "b"].map(NewMessage::new)).await.expect("room");
+    let batch = stream.batch().await;
+    stream.refuse(batch.producer, (3, 1), proto::Refusal::Invalid, "it is no order").await;
+    let ack = proto::PublishAck {
+        first_sequence: 2,
+        first_offset: 1,
+        count: 1,
+        producer: batch.producer,
+    };
+    stream.answer(PublishResponse { acks: vec![ack], ..Default::default() }).await;
+    let refused = comes("the ids", receipts).await.expect_err("one is not stored");
+    assert!(refused.to_string().contains("it is no order"), "{refused}");
+}
+
+#[tokio::test]
 async fn all_producers_share_one_stream_and_the_last_one_ends_it() {
     let mut server = Server::start().await;
     let client = server.client();

@@ -70,8 +70,7 @@ impl SegmentWriter {
         let temporary = path.with_extension("new");
         let _ = disk.remove(&temporary);
         let direct = bytes >= LARGE_MIN;
-        let file =
-            if direct { disk.create_direct(&temporary) } else { disk.create(&temporary) }?;
+        let file = if direct { disk.create_direct(&temporary) } else { disk.create(&temporary) }?;
         let reserved = if direct { file.preallocate(bytes) } else { Ok(()) };
         if let Err(error) = reserved
             && is_full(&error)
@@ -175,7 +174,11 @@ impl SegmentWriter {
         let len = part.len() as u64;
         self.file.write_at(self.written, &mut [part])?;
         self.written += len;
-        if self.direct { self.buffer.clear_whole() } else { self.buffer.clear() }
+        if self.direct {
+            self.buffer.clear_whole()
+        } else {
+            self.buffer.clear()
+        }
         if self.written - self.synced >= SYNC_BYTES {
             // A little at a time, for the same reason.
             self.file.sync_data()?;

@@ -260,7 +260,8 @@ fn a_missing_or_damaged_segment_stops_its_topic_alone() {
 #[test]
 fn journal_files_are_used_again_and_their_former_life_is_never_seen() {
     let dir = tempfile::tempdir().expect("directory");
-    let options = |dir: &Path| StoreOptions { spare_files_max: 2, journal_files_max: 0, ..small(dir) };
+    let options =
+        |dir: &Path| StoreOptions { spare_files_max: 2, journal_files_max: 0, ..small(dir) };
     let store = Store::open(options(dir.path()), &mut |_| {}).expect("opens");
     let log = topic(&store, 1);
     fill(&log, 0..60);

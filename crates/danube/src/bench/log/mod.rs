@@ -15,8 +15,8 @@ mod stream;
 mod sync;
 
 use crate::failure::Failure;
-use clap::ValueEnum;
 use crate::output::Format;
+use clap::ValueEnum;
 use danube_core::Incarnation;
 use danube_store::{Store, StoreOptions};
 use report::{Report, Row};
