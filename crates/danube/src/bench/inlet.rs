@@ -144,7 +144,8 @@ impl Inlet {
                 let has_room = acks.len() < ACKS_MAX;
                 tokio::select! {
                     biased;
-                    answered = oldest(acks), if !acks.is_empty() => note(answered, acked)?,
+                    // Awaited late, as by whoever has something else to do, so that acks gather.
+                    answered = oldest(acks), if !has_room => note(answered, acked)?,
                     batch = consumer.next_batch(TAKEN_MAX, STALL_MAX), if has_room => {
                         let batch = batch.map_err(|error| failed(&error))?;
                         if batch.is_empty() {

@@ -12,8 +12,11 @@ use danube_wire::proto::stream::{
 };
 use futures::future::try_join_all;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// How long acks wait for others when nobody says.
+const ACK_LINGER_DEFAULT: Duration = Duration::from_millis(5);
 /// Messages that may wait for the application when nobody says.
 const PREFETCH_DEFAULT: u32 = 1_000;
 /// Encoded bytes that may wait for the application when nobody says.
@@ -82,6 +85,7 @@ pub struct ConsumerBuilder {
     key_filters: Vec<String>,
     start: Option<Position>,
     credit: Credit,
+    ack_linger: Duration,
 }
 
 impl ConsumerBuilder {
@@ -95,6 +99,7 @@ impl ConsumerBuilder {
             key_filters: Vec::new(),
             start: None,
             credit: Credit { messages: PREFETCH_DEFAULT, bytes: PREFETCH_BYTES_DEFAULT },
+            ack_linger: ACK_LINGER_DEFAULT,
         }
     }
 
@@ -153,6 +158,13 @@ impl ConsumerBuilder {
         self
     }
 
+    /// How long acks that nobody awaits wait for others, so that one request carries many (default 5
+    /// ms; 0 sends each at once). If the application dies meanwhile, their messages come again.
+    pub fn ack_linger(mut self, time: Duration) -> ConsumerBuilder {
+        self.ack_linger = time;
+        self
+    }
+
     /// Subscribes to every partition that there is now, and makes the subscription if it is new.
     ///
     /// # Errors
@@ -182,7 +194,7 @@ impl ConsumerBuilder {
         let inbox = Arc::new(Inbox::new(topics.len()));
         let (mut partitions, mut tasks, mut subscribed) = (Vec::new(), Vec::new(), Vec::new());
         for topic in topics {
-            let partition = Partition::new(Subscribe {
+            let subscribe = Subscribe {
                 topic,
                 subscription: self.subscription.clone(),
                 consumer_name: name.clone(),
@@ -190,7 +202,8 @@ impl ConsumerBuilder {
                 key_filters: self.key_filters.clone(),
                 start: self.start.map(Position::on_wire),
                 credit: Some(self.credit),
-            });
+            };
+            let partition = Partition::new(subscribe, self.ack_linger);
             let (sender, receiver) = oneshot::channel();
             let cluster = Arc::clone(&self.cluster);
             tasks.push(tokio::spawn(Arc::clone(&partition).run(

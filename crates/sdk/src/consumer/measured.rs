@@ -30,11 +30,12 @@ impl Receiving {
         let message = Message { payload, publish_time, ..Message::default() };
         (0..batch).for_each(|_| EncodedMessages::put(&mut out, &message));
         let credit = Some(Credit { messages: batch, bytes: u64::MAX });
-        let partition = Partition::new(Subscribe { credit, ..Subscribe::default() });
+        let partition =
+            Partition::new(Subscribe { credit, ..Subscribe::default() }, Duration::ZERO);
         let session = partition.begin_session();
         let context = Context::from_waker(Waker::noop());
         let subscribe = partition.next_request(session, Duration::MAX, &context);
-        assert!(subscribe.is_ready(), "the first request subscribes");
+        assert!(subscribe.is_ok(), "the first request subscribes");
         let received = EncodedMessages::new(out.freeze(), batch);
         Receiving { partition, inbox: Inbox::new(1), session, received, offset: 0 }
     }
@@ -59,7 +60,7 @@ impl Receiving {
             drop(message.partition.ack(message.session, Ranges::one(message.range())));
         }
         let request = partition.next_request(session, Duration::from_secs(30), &context);
-        let Poll::Ready(Some(request)) = request else { panic!("acks are to be sent") };
+        let Ok(Some(request)) = request else { panic!("acks are to be sent") };
         assert_eq!(request.acks.len(), 1, "one range");
         partition.settled(Settled { id: request.id, ..Settled::default() }, session, &self.inbox);
         seen

@@ -2,7 +2,8 @@
 //!
 //! The sending half is pulled, as with publishing: whenever the connection takes more, [`Outbox`]
 //! gathers all acks, nacks, extensions and credit that wait into one request. Only so many
-//! requests with acks are unanswered at a time, so what comes meanwhile is gathered.
+//! requests with acks are unanswered at a time, so what comes meanwhile is gathered. Acks that nobody
+//! awaits linger, so that one request carries those of several messages.
 //!
 //! Law: a delivery belongs to the stream that it came over; on another one it means nothing.
 
@@ -18,12 +19,15 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep_until};
 
 /// Requests with acks, nacks or extensions that may be unanswered at a time.
 const UNANSWERED_MAX: usize = 2;
+/// Messages whose acks do not linger any longer.
+const LINGERING_MAX: u64 = 100;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(super) struct Partition {
     topic: Arc<str>,
     who: String,
     credit: Credit,
+    /// How long acks wait for others.
+    ack_linger: Duration,
     outgoing: Mutex<Outgoing>,
     closing: Notify,
 }
@@ -57,6 +63,10 @@ struct Request {
     nacks: Vec<Nack>,
     extensions: Vec<Extension>,
     answer: Option<Arc<Answer>>,
+    /// Until when it may wait for more; `None` once it may not.
+    lingers: Option<Instant>,
+    /// Messages that its acks are of.
+    acked: u64,
 }
 
 #[derive(Debug)]
@@ -75,7 +85,7 @@ enum Close {
 }
 
 impl Partition {
-    pub(super) fn new(subscribe: Subscribe) -> Arc<Partition> {
+    pub(super) fn new(subscribe: Subscribe, ack_linger: Duration) -> Arc<Partition> {
         let who = format!(
             "consumer `{}` of subscription `{}` on topic `{}`",
             subscribe.consumer_name, subscribe.subscription, subscribe.topic
@@ -84,6 +94,7 @@ impl Partition {
             topic: subscribe.topic.as_str().into(),
             who,
             credit: subscribe.credit.unwrap_or_default(),
+            ack_linger,
             subscribe,
             outgoing: Mutex::default(),
             closing: Notify::new(),
@@ -115,11 +126,13 @@ impl Partition {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Adds to the next request, when the deliveries are of the stream there is.
+    /// Adds to the next request, when the deliveries are of the stream there is. It is sent after
+    /// `linger`, or earlier if something else needs to be.
     fn ask(
-        &self,
+        self: &Arc<Partition>,
         session: u64,
         deliveries: Ranges,
+        linger: Duration,
         add: impl FnOnce(&mut Request, &Ranges),
     ) -> Ticket {
         let mut outgoing = self.outgoing.lock();
@@ -128,9 +141,18 @@ impl Partition {
             let known = Answering::Known(Err("the stream it came over has ended"));
             return Ticket::new(Arc::clone(&self.topic), deliveries, known);
         }
-        add(&mut outgoing.waiting, &deliveries);
-        let answer = Arc::clone(outgoing.waiting.answer.get_or_insert_default());
-        let waker = match outgoing.unanswered.len() < UNANSWERED_MAX {
+        let waiting = &mut outgoing.waiting;
+        let is_first = waiting.answer.is_none();
+        add(waiting, &deliveries);
+        if linger.is_zero() || waiting.acked >= LINGERING_MAX {
+            waiting.lingers = None;
+        } else if is_first {
+            waiting.lingers = Some(Instant::now() + linger);
+        }
+        let is_news = is_first || waiting.lingers.is_none();
+        let new = || Arc::new(Answer::new(Arc::downgrade(self)));
+        let answer = Arc::clone(waiting.answer.get_or_insert_with(new));
+        let waker = match is_news && outgoing.unanswered.len() < UNANSWERED_MAX {
             true => outgoing.waker.take(),
             false => None,
         };
@@ -139,26 +161,50 @@ impl Partition {
         Ticket::new(Arc::clone(&self.topic), deliveries, Answering::Asked(answer))
     }
 
-    pub(super) fn ack(&self, session: u64, deliveries: Ranges) -> Ticket {
-        self.ask(session, deliveries, |request, deliveries| {
-            deliveries.iter().for_each(|range| request.acks.push(*range));
+    /// Somebody awaits the answer to what waits.
+    pub(super) fn hurry(&self) {
+        let mut outgoing = self.outgoing.lock();
+        if outgoing.waiting.lingers.take().is_none() || outgoing.waiting.answer.is_none() {
+            return;
+        }
+        let waker = match outgoing.unanswered.len() < UNANSWERED_MAX {
+            true => outgoing.waker.take(),
+            false => None,
+        };
+        drop(outgoing);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn ack(self: &Arc<Partition>, session: u64, deliveries: Ranges) -> Ticket {
+        self.ask(session, deliveries, self.ack_linger, |request, deliveries| {
+            for range in deliveries.iter() {
+                request.acked += u64::from(range.count);
+                request.acks.push(*range);
+            }
         })
     }
 
     pub(super) fn nack(
-        &self,
+        self: &Arc<Partition>,
         session: u64,
         range: Range,
         delay: Duration,
         reason: String,
     ) -> Ticket {
         let nack = Nack { range: Some(range), delay_ms: millis(delay), reason };
-        self.ask(session, Ranges::one(range), |request, _| request.nacks.push(nack))
+        self.ask(session, Ranges::one(range), Duration::ZERO, |request, _| request.nacks.push(nack))
     }
 
-    pub(super) fn extend(&self, session: u64, range: Range, by: Duration) -> Ticket {
+    pub(super) fn extend(
+        self: &Arc<Partition>,
+        session: u64,
+        range: Range,
+        by: Duration,
+    ) -> Ticket {
         let extension = Extension { range: Some(range), by_ms: millis(by) };
-        self.ask(session, Ranges::one(range), |request, _| request.extensions.push(extension))
+        self.ask(session, Ranges::one(range), Duration::ZERO, |request, _| {
+            request.extensions.push(extension);
+        })
     }
 
     /// The application is done: what it holds goes back.
@@ -199,20 +245,21 @@ impl Partition {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// What the stream of `session` has to send now.
+    /// What the stream of `session` has to send now; or, if there is something that lingers, until
+    /// when that may be.
     pub(super) fn next_request(
         &self,
         session: u64,
         timeout: Duration,
         context: &Context<'_>,
-    ) -> Poll<Option<ConsumeRequest>> {
+    ) -> Result<Option<ConsumeRequest>, Option<Instant>> {
         let mut outgoing = self.outgoing.lock();
         if outgoing.session != session || outgoing.close == Close::Sent {
-            return Poll::Ready(None);
+            return Ok(None);
         }
         if !std::mem::replace(&mut outgoing.is_subscribed, true) {
             let subscribe = Some(self.subscribe.clone());
-            return Poll::Ready(Some(ConsumeRequest { subscribe, ..ConsumeRequest::default() }));
+            return Ok(Some(ConsumeRequest { subscribe, ..ConsumeRequest::default() }));
         }
         let mut request = ConsumeRequest::default();
         if self.is_worth_telling(outgoing.room) {
@@ -221,7 +268,14 @@ impl Partition {
         }
         let closes = outgoing.close == Close::Wanted;
         let may_ask = outgoing.unanswered.len() < UNANSWERED_MAX || closes;
-        if may_ask && let Some(answer) = outgoing.waiting.answer.take() {
+        // What is sent anyway takes along what lingers.
+        let lingers = outgoing.waiting.lingers.filter(|until| {
+            may_ask && !closes && request.credit.is_none() && *until > Instant::now()
+        });
+        if may_ask
+            && lingers.is_none()
+            && let Some(answer) = outgoing.waiting.answer.take()
+        {
             let Request { acks, nacks, extensions, .. } = std::mem::take(&mut outgoing.waiting);
             outgoing.last_id += 1;
             let (id, deadline) = (outgoing.last_id, Instant::now() + timeout);
@@ -235,9 +289,9 @@ impl Partition {
         }
         if request == ConsumeRequest::default() {
             outgoing.waker = Some(context.waker().clone());
-            return Poll::Pending;
+            return Err(lingers);
         }
-        Poll::Ready(Some(request))
+        Ok(Some(request))
     }
 }
 
@@ -250,12 +304,30 @@ struct Outbox {
     partition: Arc<Partition>,
     session: u64,
     timeout: Duration,
+    /// Ends when what lingers may linger no more.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stream for Outbox {
     type Item = ConsumeRequest;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ConsumeRequest>> {
-        self.partition.next_request(self.session, self.timeout, context)
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<ConsumeRequest>> {
+        loop {
+            let next = self.partition.next_request(self.session, self.timeout, context);
+            let until = match next {
+                Ok(request) => return Poll::Ready(request),
+                Err(None) => return Poll::Pending,
+                Err(Some(until)) => until,
+            };
+            let lingering =
+                self.lingering.get_or_insert_with(|| Box::pin(sleep_until(until.into())));
+            if lingering.deadline() != until.into() {
+                lingering.as_mut().reset(until.into());
+            }
+            ready!(lingering.as_mut().poll(context));
+        }
     }
 }

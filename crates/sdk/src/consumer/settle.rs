@@ -2,13 +2,14 @@
 //!
 //! Law: every answer that is waited for comes, if only as the error that the stream ended.
 
+use super::partition::Partition;
 use super::ranges::{Ranges, first_common};
 use crate::error::Error;
 use danube_wire::proto::stream::Settled;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -22,18 +23,28 @@ pub(super) enum Outcome {
 }
 
 /// The answer to one request, shared by all who asked for something in it.
-#[derive(Debug, Default)]
-pub(super) struct Answer(Mutex<Waiting>);
+#[derive(Debug)]
+pub(super) struct Answer {
+    waiting: Mutex<Waiting>,
+    /// Whoever sends the request.
+    partition: Weak<Partition>,
+}
 
 #[derive(Debug, Default)]
 struct Waiting {
     outcome: Option<Outcome>,
     wakers: Vec<Waker>,
+    /// Somebody awaits it, and the partition knows.
+    is_awaited: bool,
 }
 
 impl Answer {
+    pub(super) fn new(partition: Weak<Partition>) -> Answer {
+        Answer { waiting: Mutex::default(), partition }
+    }
+
     pub(super) fn tell(&self, outcome: Outcome) {
-        let mut waiting = self.0.lock();
+        let mut waiting = self.waiting.lock();
         waiting.outcome.get_or_insert(outcome);
         let wakers = std::mem::take(&mut waiting.wakers);
         drop(waiting);
@@ -41,7 +52,7 @@ impl Answer {
     }
 
     fn poll(&self, slot: &mut usize, context: &Context<'_>) -> Poll<Outcome> {
-        let mut waiting = self.0.lock();
+        let mut waiting = self.waiting.lock();
         if let Some(outcome) = &waiting.outcome {
             return Poll::Ready(outcome.clone());
         }
@@ -51,6 +62,11 @@ impl Answer {
                 *slot = waiting.wakers.len();
                 waiting.wakers.push(context.waker().clone());
             }
+        }
+        let is_awaited = std::mem::replace(&mut waiting.is_awaited, true);
+        drop(waiting);
+        if !is_awaited && let Some(partition) = self.partition.upgrade() {
+            partition.hurry();
         }
         Poll::Pending
     }
@@ -117,8 +133,9 @@ impl Ticket {
     }
 }
 
-/// An ack or nack on its way. It is sent without being awaited; await it to know that the broker
-/// has it, as durable as a publish of the topic.
+/// An ack or nack on its way. It is sent without being awaited, an ack together with those of the next
+/// few milliseconds ([`ack_linger`](crate::ConsumerBuilder::ack_linger)). Await it to have it sent at
+/// once, and to know that the broker has it, as durable as a publish of the topic.
 ///
 /// ```no_run
 /// # async fn example(consumer: danube_sdk::Consumer) -> Result<(), danube_sdk::Error> {

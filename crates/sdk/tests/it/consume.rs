@@ -1,18 +1,23 @@
 //! Receiving: what the application sees, what the broker is told, and streams that end.
 
 use crate::server::{ConsumeStream, Server, comes, delivered};
-use danube_sdk::{Consumer, Error, FaultKind, Position};
+use danube_sdk::{Consumer, ConsumerBuilder, Error, FaultKind, Position};
 use danube_wire::proto::stream as proto;
 use futures::StreamExt;
 use std::time::Duration;
 
 /// A consumer whose stream is in the test's hands.
 pub async fn subscribed(server: &mut Server) -> (Consumer, ConsumeStream) {
-    let client = server.client();
-    let subscribing =
-        tokio::spawn(
-            async move { client.consumer("/default/t", "s").prefetch(8).subscribe().await },
-        );
+    subscribed_as(server, |builder| builder.prefetch(8)).await
+}
+
+/// As [`subscribed`], with settings of its own.
+pub async fn subscribed_as(
+    server: &mut Server,
+    settings: impl FnOnce(ConsumerBuilder) -> ConsumerBuilder,
+) -> (Consumer, ConsumeStream) {
+    let builder = settings(server.client().consumer("/default/t", "s"));
+    let subscribing = tokio::spawn(builder.subscribe());
     let mut stream = server.consume().await;
     stream.subscribe().await;
     (comes("the consumer", subscribing).await.expect("no panic").expect("subscribed"), stream)

@@ -1,8 +1,8 @@
 //! Acks, nacks and extensions, and what the broker answers.
 
-use crate::consume::subscribed;
+use crate::consume::{subscribed, subscribed_as};
 use crate::server::{Server, comes, delivered_of};
-use danube_sdk::{Error, Message};
+use danube_sdk::{ConsumerBuilder, Error, Message};
 use danube_wire::proto::stream as proto;
 use std::time::Duration;
 
@@ -57,6 +57,50 @@ async fn what_comes_while_two_requests_are_unanswered_is_gathered() {
     stream.settled(proto::Settled { id: requests[0].id, ..Default::default() }).await;
     let gathered = stream.settling().await;
     assert_eq!(gathered.acks, [proto::Range { first: 2, count: 6, attempt: 1, epoch: 1 }]);
+}
+
+#[tokio::test]
+async fn acks_linger_until_one_is_awaited_or_something_else_is_sent() {
+    let mut server = Server::start().await;
+    let for_ever = Duration::from_secs(3600);
+    let (consumer, mut stream) =
+        subscribed_as(&mut server, |builder| builder.ack_linger(for_ever)).await;
+    stream.deliver_all(0..6, 30_000).await;
+    let messages = receive(&consumer, 6).await;
+    drop(consumer.ack(&messages[0]));
+    let awaited = tokio::spawn(consumer.ack(&messages[1]));
+    let request = stream.settling().await;
+    assert_eq!(request.acks, [proto::Range { first: 0, count: 2, attempt: 1, epoch: 1 }]);
+    stream.settled(proto::Settled { id: request.id, ..Default::default() }).await;
+    comes("the answer", awaited).await.expect("no panic").expect("settled");
+
+    drop(consumer.ack(&messages[2]));
+    drop(consumer.nack(&messages[3], Duration::ZERO, "not now"));
+    let request = stream.settling().await;
+    assert_eq!(request.acks, [proto::Range { first: 2, count: 1, attempt: 1, epoch: 1 }]);
+    assert_eq!(request.nacks.len(), 1);
+    stream.settled(proto::Settled { id: request.id, ..Default::default() }).await;
+
+    drop(consumer.ack(&messages[4]));
+    let closing = tokio::spawn(consumer.close());
+    let request = stream.settling().await;
+    assert_eq!(request.acks, [proto::Range { first: 4, count: 1, attempt: 1, epoch: 1 }]);
+    assert!(request.close, "{request:?}");
+    drop((stream, closing));
+}
+
+#[tokio::test]
+async fn many_acks_do_not_linger() {
+    let mut server = Server::start().await;
+    let for_ever = Duration::from_secs(3600);
+    let settings = |builder: ConsumerBuilder| builder.ack_linger(for_ever).prefetch(1_000);
+    let (consumer, mut stream) = subscribed_as(&mut server, settings).await;
+    stream.deliver_all(0..100, 30_000).await;
+    for message in receive(&consumer, 100).await {
+        drop(consumer.ack(&message));
+    }
+    let request = stream.settling().await;
+    assert_eq!(request.acks, [proto::Range { first: 0, count: 100, attempt: 1, epoch: 1 }]);
 }
 
 #[tokio::test]

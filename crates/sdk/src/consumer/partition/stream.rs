@@ -92,7 +92,8 @@ impl Partition {
         let failed = |status| Trouble::from_error(Error::from_status(url, &self.who, &status));
         let mut client = StreamClient::new(channel).max_decoding_message_size(RESPONSE_LEN_MAX);
         let session = self.begin_session();
-        let outbox = Outbox { partition: Arc::clone(self), session, timeout: limit };
+        let partition = Arc::clone(self);
+        let outbox = Outbox { partition, session, timeout: limit, lingering: None };
         let call = client.consume(route.request(outbox));
         let mut answers = cluster.options.call(call).await.map_err(failed)?;
 
@@ -147,11 +148,11 @@ impl Partition {
     }
 
     /// Asks for more time for what waits in the inbox. Returns when to do so again.
-    fn keep_leases(&self, inbox: &Inbox, session: u64, limit: Duration) -> Instant {
+    fn keep_leases(self: &Arc<Partition>, inbox: &Inbox, session: u64, limit: Duration) -> Instant {
         let now = Instant::now();
         let (extensions, next) = inbox.due(self, now);
         if !extensions.is_empty() {
-            self.ask(session, Ranges::default(), |request, _| {
+            self.ask(session, Ranges::default(), Duration::ZERO, |request, _| {
                 request.extensions.extend(extensions);
             });
         }
