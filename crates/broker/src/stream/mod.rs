@@ -15,7 +15,8 @@ mod refusal;
 mod tests;
 
 use crate::context::Context;
-use danube_wire::stream::server::Stream;
+use danube_wire::limit::REQUEST_LEN_MAX;
+use danube_wire::stream::server::{Stream, StreamServer};
 use danube_wire::stream::{ConsumeRequest, PublishRequest};
 use std::sync::Arc;
 use tonic::{Request, Response, Status, Streaming};
@@ -26,10 +27,9 @@ pub(crate) struct Streams {
     context: Arc<Context>,
 }
 
-impl Streams {
-    pub(crate) fn new(context: Arc<Context>) -> Streams {
-        Streams { context }
-    }
+/// The server of the native streams, as a listener or a bench calls it.
+pub(crate) fn server(context: Arc<Context>) -> StreamServer<Streams> {
+    StreamServer::new(Streams { context }).max_decoding_message_size(REQUEST_LEN_MAX)
 }
 
 #[tonic::async_trait]
