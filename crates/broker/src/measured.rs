@@ -2,8 +2,8 @@
 //!
 //! A real broker on a directory of its own is called as its listener would call it: the bodies of
 //! requests go in as a connection brings them, and those of responses come out as a connection would
-//! send them. What a client would do is made before a round or allocates next to nothing, so what a round
-//! allocates is the broker's. What this leaves to others: counting and clocks.
+//! send them. What a client would do is made before a round or allocates next to nothing, so what a
+//! round allocates is the broker's. What this leaves to others: counting and clocks.
 //!
 //! Not a part of the interface: it changes without notice.
 //!
