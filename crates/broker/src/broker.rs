@@ -15,7 +15,7 @@ use crate::http;
 use crate::options::BrokerOptions;
 use crate::rpc::Rpc;
 use crate::schema::{self, NativeSchemas, Registry};
-use crate::stream::Streams;
+use crate::stream;
 use danube_core::change::{
     Change, CreateNamespace, Outcome, StartIncarnation, UNACKED_MESSAGES_MAX,
 };
@@ -35,8 +35,6 @@ use danube_wire::proto::danube_admin::namespace_admin_server::NamespaceAdminServ
 use danube_wire::proto::danube_admin::topic_admin_server::TopicAdminServer;
 use danube_wire::proto::danube_schema::schema_registry_server::SchemaRegistryServer;
 use danube_wire::proto::stream::schemas_server::SchemasServer;
-use danube_wire::stream::PublishServer;
-use danube_wire::stream::consume_server::StreamServer;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -210,12 +208,7 @@ impl Broker {
             .add_service(DiscoveryServer::new(rpc.clone()))
             .add_service(HealthCheckServer::new(rpc.clone()))
             .add_service(StorageServiceServer::new(rpc))
-            .add_service({
-                let streams = Streams::new(Arc::clone(&self.context));
-                let consume = StreamServer::new(streams.clone());
-                let consume = consume.max_decoding_message_size(REQUEST_LEN_MAX);
-                PublishServer::new(streams, consume, REQUEST_LEN_MAX)
-            })
+            .add_service(stream::server(Arc::clone(&self.context)))
             .add_service(SchemasServer::new(NativeSchemas::new(Arc::clone(&self.context))))
             .add_service(registry.clone());
         self.serve_grpc(clients, listeners.broker);
@@ -252,8 +245,7 @@ impl Broker {
         });
     }
 
-    /// What its parts share, for tests that ask without a network.
-    #[cfg(test)]
+    /// What its parts share, for tests and benches that ask without a network.
     pub(crate) fn context(&self) -> Arc<Context> {
         Arc::clone(&self.context)
     }

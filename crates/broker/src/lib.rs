@@ -13,6 +13,8 @@ mod broker;
 mod clock;
 mod context;
 mod http;
+#[doc(hidden)]
+pub mod measured;
 mod metrics;
 mod options;
 mod rpc;

@@ -168,6 +168,7 @@ impl LinkState {
     fn take(&mut self, cx: &mut task::Context<'_>) -> Vec<Delivered> {
         let mut out = Vec::new();
         let Some(queue) = &mut self.queue else { return out };
+        let credit = usize::try_from(self.messages).unwrap_or(usize::MAX);
         let (mut messages, mut bytes) = (self.messages, self.bytes);
         let (mut len, mut total) = (0, 0);
         let fits = |next: &Delivered| {
@@ -180,7 +181,14 @@ impl LinkState {
             }
             fits
         };
-        let polled = queue.poll_take(cx, fits, &mut out);
+        let polled = queue.poll_take(cx, fits, |delivery, behind| {
+            if out.is_empty() {
+                // Room for all, if those behind it are as large; it does not grow by and by.
+                let alike = 1 + RESPONSE_BYTES_MAX / delivery.encoded_len();
+                out.reserve((1 + behind).min(credit).min(RESPONSE_LEN_MAX).min(alike));
+            }
+            out.push(delivery);
+        });
         (self.messages, self.bytes) = (messages, bytes);
         match polled {
             Poll::Ready(Some(Ok(Terms { epoch, lease_ms }))) => {

@@ -15,8 +15,9 @@ mod refusal;
 mod tests;
 
 use crate::context::Context;
-use danube_wire::stream::consume_server::Stream;
-use danube_wire::stream::{ConsumeRequest, Publish, PublishRequests};
+use danube_wire::limit::REQUEST_LEN_MAX;
+use danube_wire::stream::consume_server::{Stream, StreamServer};
+use danube_wire::stream::{ConsumeRequest, Publish, PublishRequests, PublishServer};
 use std::sync::Arc;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -26,11 +27,15 @@ pub(crate) struct Streams {
     context: Arc<Context>,
 }
 
-impl Streams {
-    pub(crate) fn new(context: Arc<Context>) -> Streams {
-        Streams { context }
-    }
+/// The server of the native streams, as a listener or a bench calls it.
+pub(crate) fn server(context: Arc<Context>) -> Server {
+    let streams = Streams { context };
+    let consume = StreamServer::new(streams.clone()).max_decoding_message_size(REQUEST_LEN_MAX);
+    PublishServer::new(streams, consume, REQUEST_LEN_MAX)
 }
+
+/// What [`server`] makes.
+pub(crate) type Server = PublishServer<Streams, StreamServer<Streams>>;
 
 impl Publish for Streams {
     type Answers = outbox::Answers;

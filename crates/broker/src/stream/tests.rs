@@ -368,6 +368,8 @@ async fn a_consumer_whose_name_somebody_else_took_is_told_not_to_come_back() {
     let house = House::open().await;
     house.publisher().await.open(TOPIC).await;
     let mut first = house.consumer(subscribe("c", 10)).await;
+    // The second comes when the first is there, or it would be the one that is replaced.
+    first.response().await.expect("open").subscribed.expect("told first");
     let _second = house.consumer(subscribe("c", 10)).await;
     let why = end_of(&mut first).await;
     assert_eq!(why, Refusal::Fenced, "two that both came back would never end");

@@ -325,28 +325,30 @@ impl ConsumerQueue {
 }
 
 impl QueueReader {
-    /// Takes deliveries into `out` until `fits` says no to the next one, on terms that hold for
-    /// all of them. Ready with `None` when there is nothing more to come.
+    /// Hands deliveries to `take`, each with how many are behind it, until `fits` says no to the
+    /// next one, on terms that hold for all of them. Ready with `None` when there is nothing more
+    /// to come.
     pub(crate) fn poll_take(
         &mut self,
         cx: &mut Context<'_>,
         mut fits: impl FnMut(&Delivered) -> bool,
-        out: &mut Vec<Delivered>,
+        mut take: impl FnMut(Delivered, usize),
     ) -> Poll<Option<Result<Terms, Ended>>> {
         let shared = &self.shared;
         let mut queue = shared.queue.lock();
-        let mut taken = queue.skip_void();
-        let before = out.len();
+        let mut drained = queue.skip_void();
+        let mut took = false;
         while let Some((_, Some(next))) = queue.items.front()
             && fits(next)
             && let Some((_, Some(delivery))) = queue.items.pop_front()
         {
             queue.bytes -= queued_len(&delivery);
-            out.push(delivery);
-            taken += 1 + queue.skip_void();
+            drained += 1 + queue.skip_void();
+            took = true;
+            take(delivery, queue.items.len());
         }
-        shared.count_drained(taken);
-        if out.len() > before {
+        shared.count_drained(drained);
+        if took {
             return Poll::Ready(Some(Ok(queue.terms)));
         }
         match std::mem::replace(&mut queue.end, End::Told) {
@@ -379,12 +381,12 @@ impl futures::Stream for ConsumerStream {
     type Item = Result<Delivery, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut one = Vec::with_capacity(1);
-        let mut room = true;
-        let taken = self.reader.poll_take(cx, |_| std::mem::replace(&mut room, false), &mut one);
+        let (mut one, mut room) = (None, true);
+        let fits = |_: &Delivered| std::mem::replace(&mut room, false);
+        let taken = self.reader.poll_take(cx, fits, |delivery, _| one = Some(delivery));
         taken.map(|next| {
             let ended = next?.map_err(|ended| to_status(&ended.into_fault()));
-            let Some(Delivered { offset, record, .. }) = one.pop() else {
+            let Some(Delivered { offset, record, .. }) = one else {
                 return ended.err().map(Err);
             };
             Some(Ok(Delivery::new(record, offset, Arc::clone(&self.envelope))))

@@ -71,20 +71,25 @@ impl FanoutTopic {
         }
     }
 
-    /// Gives records their offsets and hands them to every subscription; the first offset.
-    fn hand_out(&mut self, records: impl Iterator<Item = Bytes>) -> Result<Offset, Fault> {
+    /// Gives `count` records their offsets and hands them to every subscription; the first offset.
+    fn hand_out(
+        &mut self,
+        count: usize,
+        records: impl Iterator<Item = Bytes>,
+    ) -> Result<Offset, Fault> {
         let (now, first) = (self.context.clock.now(), self.offsets.next());
-        let read = |bytes| {
-            Record::parse(bytes).map_err(|error| {
+        let mut batch = Vec::with_capacity(count);
+        for (index, bytes) in (0_u64..).zip(records) {
+            let record = Record::parse(bytes).map_err(|error| {
                 Fault::internal(format!(
                     "topic `{}`: cannot read a record of our own making: {error}",
                     self.topic.name
                 ))
-            })
-        };
-        let records = records.map(read).collect::<Result<Vec<_>, Fault>>()?;
-        let deliver = |record| Delivered { offset: self.offsets.take(), attempt: 1, record };
-        let batch: Vec<Delivered> = records.into_iter().map(deliver).collect();
+            })?;
+            batch.push(Delivered { offset: first.plus(index), attempt: 1, record });
+        }
+        // Only now, so that what cannot be read uses none.
+        self.offsets.take(batch.len() as u64);
         for subscription in self.subscriptions.values_mut() {
             subscription.publish(now, &batch);
         }
@@ -94,7 +99,7 @@ impl FanoutTopic {
 
 impl Dispatch for FanoutTopic {
     fn publish(&mut self, publish: Publish) {
-        let answer = self.hand_out(std::iter::once(publish.record.clone()));
+        let answer = self.hand_out(1, std::iter::once(publish.record.clone()));
         if answer.is_ok() {
             let latency = self.context.clock.elapsed().saturating_sub(publish.arrived);
             self.metrics.published(1, publish.record.len(), latency);
@@ -112,7 +117,7 @@ impl Dispatch for FanoutTopic {
 
     fn publish_batch(&mut self, batch: PublishBatch) {
         let PublishBatch { batch, arrived, done, .. } = batch;
-        let first = match self.hand_out(batch.records()) {
+        let first = match self.hand_out(batch.len(), batch.records()) {
             Ok(first) => first,
             Err(fault) => return done(Err(BatchFault::Fault(fault))),
         };

@@ -21,7 +21,8 @@ impl VolatileOffsets {
         Offset(self.0.load(Ordering::Relaxed))
     }
 
-    pub(super) fn take(&self) -> Offset {
-        Offset(self.0.fetch_add(1, Ordering::Relaxed))
+    /// Takes so many from [`next`](Self::next) on; the topic's actor alone does.
+    pub(super) fn take(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 }

@@ -230,13 +230,13 @@ async fn each_failure_for_good_has_one_copy() {
 
 /// Takes one delivery: its offset, its attempt, its terms.
 async fn take(reader: &mut QueueReader) -> (u64, u32, Terms) {
-    let mut one = Vec::new();
-    let mut room = true;
+    let (mut one, mut room) = (None, true);
     let terms = std::future::poll_fn(|cx| {
-        reader.poll_take(cx, |_| std::mem::replace(&mut room, false), &mut one)
+        let fits = |_: &_| std::mem::replace(&mut room, false);
+        reader.poll_take(cx, fits, |delivery, _| one = Some(delivery))
     });
     let terms = terms.await.expect("open").expect("a delivery");
-    let delivered = one.pop().expect("one fits");
+    let delivered = one.expect("one fits");
     (delivered.offset.0, delivered.attempt, terms)
 }
 
