@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Roll,
     /// Make everything written so far durable, then say so, and the number of the next frame.
     Sync(Option<Done<u64, AppendError>>),
+    /// Begin to make everything written so far durable, while others are written.
+    SyncSoon,
 }
 
 /// A producer to be opened.

@@ -69,12 +69,16 @@ impl Writer {
     fn work_off(&mut self, commands: Vec<Command>) {
         let mut sorted = sort(commands);
         self.now = self.shared.options.clock.wall().0;
-        let (syncs, roll) = (std::mem::take(&mut sorted.syncs), sorted.roll);
+        let syncs = std::mem::take(&mut sorted.syncs);
+        let Sorted { roll, sync_soon, .. } = sorted;
         let opens = std::mem::take(&mut sorted.opens);
         if !(sorted.early.is_empty() && sorted.late.is_empty() && sorted.forgotten.is_empty()) {
             self.write_group(sorted);
         }
         opens.into_iter().for_each(open_producer);
+        if sync_soon {
+            self.journal.sync_soon(self.tip.lsn);
+        }
         if !syncs.is_empty() || self.journal.is_unsafe() {
             // What a failed sync left unsafe is only in memory: better it is not for long.
             let synced = self.journal.flush(self.tip.lsn);

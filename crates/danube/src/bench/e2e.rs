@@ -62,16 +62,17 @@ pub async fn measure(
     let opened = outlets(subject, topic.as_str(), load).await?;
     let outlets = opened.into_iter().map(Arc::new).collect();
     let prepared = Prepared::new(subject, topic.as_str(), &fresh("bench"), "bench").await?;
-    let mut inlet = prepared.open().await?;
+    let inlet = prepared.open().await?;
     let course = Course { load: load.clone(), reliable: subject.is_reliable(), rate, outlets };
+    let course = Arc::new(course);
 
     let progress = Progress::new("warming up");
-    course.run(&mut inlet, Pace::of_count(load.warm_up), &progress).await?;
+    let (inlet, _) = course.start(inlet, Pace::of_count(load.warm_up), &progress).await?;
     progress.finish();
 
     let progress = Progress::new("sending");
     let watch = Watch::start(subject.process())?;
-    let outcome = course.run(&mut inlet, Pace::starting_now(extent), &progress).await?;
+    let (_, outcome) = course.start(inlet, Pace::starting_now(extent), &progress).await?;
     let usage = watch.and_then(Watch::end);
     progress.finish();
     let pace = match rate {
@@ -108,6 +109,22 @@ struct Outcome {
 }
 
 impl Course {
+    /// Runs on a thread of the runtime, as a service's consumer does: waking the program's first
+    /// thread for each message would be measured too.
+    async fn start(
+        self: &Arc<Course>,
+        mut inlet: Inlet,
+        pace: Pace,
+        progress: &Progress,
+    ) -> Result<(Inlet, Outcome), Failure> {
+        let (course, progress) = (Arc::clone(self), progress.clone());
+        let running = tokio::spawn(async move {
+            let outcome = course.run(&mut inlet, pace, &progress).await?;
+            Ok((inlet, outcome))
+        });
+        running.await.expect("a course does not panic")
+    }
+
     async fn run(
         &self,
         inlet: &mut Inlet,

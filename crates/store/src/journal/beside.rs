@@ -5,6 +5,7 @@
 
 use super::Journal;
 use super::active::Active;
+use super::former::Former;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use std::io;
@@ -79,14 +80,29 @@ impl Journal {
     /// Begins to make durable what is not, if that is much: so that little has to be kept in
     /// memory, and whoever waits for a sync waits for little. The next frame will be `next_lsn`.
     pub(crate) fn sync_beside(&mut self, next_lsn: u64) {
+        self.begin_part(next_lsn, self.shared.options.unsynced_bytes_max);
+    }
+
+    /// Takes note of what such a sync has done, and begins another if anything is not durable.
+    pub(crate) fn sync_soon(&mut self, next_lsn: u64) {
+        let is_done = self.former.as_ref().is_some_and(Former::is_done)
+            || self.part.as_ref().is_some_and(Part::is_done);
+        if is_done {
+            // What failed is written again by the caller.
+            let _ = self.settle();
+        }
+        self.begin_part(next_lsn, 1);
+    }
+
+    fn begin_part(&mut self, next_lsn: u64, bytes_min: u64) {
         // One without a name becomes durable after the file before it.
         if self.part.is_some() || self.former.is_some() || self.unsafe_kept {
             return;
         }
-        let options = &self.shared.options;
         let Some(Active { file, len, synced_len, .. }) = &self.active else { return };
-        if len - synced_len >= options.unsynced_bytes_max {
-            let sync = SyncBeside::begin(vec![Arc::clone(file)], options.background);
+        if len - synced_len >= bytes_min {
+            let background = self.shared.options.background;
+            let sync = SyncBeside::begin(vec![Arc::clone(file)], background);
             self.part = Some(Part { len: *len, next_lsn, sync });
         }
     }

@@ -65,7 +65,11 @@ impl Pace {
         if due {
             self.synced_at = now;
             if self.shared.unsynced.load(Acquire) {
-                flush(&self.shared)?;
+                match options.background {
+                    // No append waits for it.
+                    true => self.shared.commands.push_always(Command::SyncSoon),
+                    false => drop(flush(&self.shared)?),
+                }
             }
         }
         Ok(())

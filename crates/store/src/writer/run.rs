@@ -22,7 +22,7 @@ impl Drop for CloseOnExit<'_> {
                     Command::Write(write) => write.work.refuse(AppendError::Closed),
                     Command::Open(open) => answer(Some(open.done), Err(AppendError::Closed)),
                     Command::Sync(done) => answer(done, Err(AppendError::Closed)),
-                    Command::Forget(_) | Command::Roll => {}
+                    Command::Forget(_) | Command::Roll | Command::SyncSoon => {}
                 }
             }
         }

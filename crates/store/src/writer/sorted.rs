@@ -27,6 +27,8 @@ pub(super) struct Sorted {
     pub roll: bool,
     /// Producers to be opened after it.
     pub opens: Vec<Open>,
+    /// Whether to begin a sync that nobody waits for.
+    pub sync_soon: bool,
     /// Who asked for a sync.
     pub syncs: Vec<Done<u64, AppendError>>,
 }
@@ -67,6 +69,7 @@ pub(super) fn sort(commands: Vec<Command>) -> Sorted {
         match command {
             Command::Forget(topic) => sorted.forgotten.push(topic),
             Command::Roll => sorted.roll = true,
+            Command::SyncSoon => sorted.sync_soon = true,
             Command::Open(open) => sorted.opens.push(open),
             Command::Sync(done) => sorted.syncs.extend(done),
             Command::Write(write) => {
