@@ -208,8 +208,9 @@ fn reuse(
     temporary: &Path,
 ) -> io::Result<(Arc<dyn DiskFile>, Reserved)> {
     let Shared { disk, options, .. } = shared;
-    // It may come back under its former name, which says that it holds nothing.
     disk.rename(spare, temporary)?;
+    // It must not come back under its former name with what is written to it now.
+    disk.sync_dir(&options.dir)?;
     let file = disk.open(temporary)?;
     let mut reserved = Reserved::of(options.file_bytes_max);
     reserved.extend(&*file, bytes + END.len() as u64, options.file_bytes_max)?;
