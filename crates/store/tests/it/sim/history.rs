@@ -324,10 +324,16 @@ impl History {
                 }
                 return Err(context(format!("damage, and no bit was flipped: {damage}")));
             }
+            if self.counts.power_losses > 0 {
+                topic.oracle.may_jump();
+            }
             let messages = match life::read_all(&log, limit) {
                 Ok(messages) => messages,
                 Err(_) if self.disk.crashed().is_some() => return Ok(()),
-                Err(_) if topic.faulty => continue,
+                Err(_) if topic.faulty => {
+                    topic.oracle.is_unseen();
+                    continue;
+                }
                 Err(_) if flipped && log.damage().is_some() => {
                     stopped.push(at);
                     continue;
@@ -337,9 +343,6 @@ impl History {
             let (since, bounds) = (topic.since, log.bounds());
             let context = |what| format!("topic {} after {since:?}: {what}", topic.id.0);
             let (start, next) = (bounds.start.0, bounds.next.0);
-            if self.counts.power_losses > 0 {
-                topic.oracle.may_jump();
-            }
             topic.oracle.sees_after(since, start, next, &messages).map_err(|what| {
                 let offsets: Vec<u64> = messages.iter().map(|(offset, _)| *offset).collect();
                 context(format!("{what}; it has {start} to {next}: {offsets:?}"))

@@ -89,6 +89,9 @@ pub struct TopicOracle {
     finished: u64,
     /// Messages that were not acknowledged and may turn up, in the order of sending.
     doubtful: Vec<Bytes>,
+    /// Those from before a crash after which nobody could look: they may be there already, below
+    /// what was written since.
+    unseen: Vec<Bytes>,
     subscriptions: BTreeMap<u32, Tracked>,
 }
 
@@ -191,10 +194,16 @@ impl TopicOracle {
         self.jumps = !self.always_synced;
     }
 
+    /// It cannot be looked at after a crash.
+    pub fn is_unseen(&mut self) {
+        self.spent = self.spent.max(self.next + self.doubtful.len() as u64);
+        self.unseen.append(&mut self.doubtful);
+    }
+
     /// The highest offset that may come next, should there be a jump.
     fn jump_max(&self) -> u64 {
         // What was lost or refused counts as well; a jump that was lost itself comes again.
-        let jump = JUMPS_MAX * JUMP + self.doubtful.len() as u64;
+        let jump = JUMPS_MAX * JUMP + (self.doubtful.len() + self.unseen.len()) as u64;
         if self.jumps { self.highest.max(self.finished) + jump } else { 0 }
     }
 
@@ -212,7 +221,7 @@ impl TopicOracle {
         // What was not to survive, and did not, explains no hole.
         self.kept.retain(|offset, kept| kept.survives == Crash::Close || seen.contains_key(offset));
         self.check_order(start, next, messages)?;
-        let mut doubtful = self.doubtful.iter();
+        let mut doubtful = self.unseen.iter().chain(&self.doubtful);
         let mut kept = BTreeMap::new();
         for (offset, bytes) in messages {
             let survives = match self.kept.get(offset) {
@@ -237,6 +246,7 @@ impl TopicOracle {
         // Known again once the subscriptions have been looked at.
         self.finished = 0;
         self.doubtful.clear();
+        self.unseen.clear();
         Ok(())
     }
 
