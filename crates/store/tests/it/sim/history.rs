@@ -356,7 +356,10 @@ impl History {
                 }
                 topic.oracle.sees_progress_after(since, subscription, &now).map_err(context)?;
             }
-            check_producers(&log, &messages, false).map_err(context)?;
+            // An `async` append whose write failed after its answer is lost, and its number used up: a
+            // checkpoint says so, too.
+            let ahead = topic.mode.is_none_or(|mode| mode == WalSyncMode::Async) && self.faulty;
+            check_producers(&log, &messages, ahead).map_err(context)?;
             topic.since = Crash::Close;
             topic.faulty = !self.faultless;
             self.disk.note(|| format!("topic {} has {start} to {next}", log.id().0));
@@ -437,7 +440,7 @@ impl History {
             let bounds = log.bounds();
             let (start, next) = (bounds.start.0, bounds.next.0);
             topic.oracle.sees_live(start, next, &messages).map_err(context)?;
-            let ahead = topic.mode.is_none_or(|mode| mode == WalSyncMode::Async) && !self.faultless;
+            let ahead = topic.mode.is_none_or(|mode| mode == WalSyncMode::Async) && self.faulty;
             check_producers(&log, &messages, ahead).map_err(context)?;
             for subscription in topic.oracle.subscriptions() {
                 let now = progress(&log, subscription);
