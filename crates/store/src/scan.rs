@@ -76,6 +76,12 @@ impl Scan {
         Ok(header.filter(|header| lsn.contains(&header.lsn)))
     }
 
+    /// Whether nothing but zeros stands where a header would be: so a group ends that nothing comes
+    /// behind, in a new file and in one that is used again.
+    pub(crate) fn is_blank(&mut self, at: u64) -> io::Result<bool> {
+        Ok(self.bytes(at, FRAME_HEADER_LEN)?.iter().all(|byte| *byte == 0))
+    }
+
     /// Looks at `at`.
     pub(crate) fn see(&mut self, at: u64) -> io::Result<Seen<'_>> {
         if at >= self.len {

@@ -186,8 +186,9 @@ impl Search<'_> {
                 Seen::BadPayload(_) | Seen::Unreadable
                     if last && open.is_none() && self.is_torn(files[at], position)? =>
                 {
-                    let nothing = is_zeros(&*self.disk.open(path)?, position)?;
-                    if !nothing {
+                    // What a file had in its former life is behind that, as in recovery.
+                    let is_end = scan.is_blank(position)? && scan.next_frame(position)?.is_none();
+                    if !is_end {
                         self.holes.push(Hole { is_torn: true, ..begin(position, self.expected) });
                     }
                     return Ok(());
@@ -274,21 +275,6 @@ impl Search<'_> {
             hole.topic.get_or_insert(topic);
         }
         *next = (*next).max(end);
-    }
-}
-
-/// Whether `file` has nothing but zeros from `at` on.
-fn is_zeros(file: &dyn DiskFile, mut at: u64) -> io::Result<bool> {
-    let mut bytes = vec![0; 64 << 10];
-    loop {
-        let filled = file.read_at(at, &mut bytes)?;
-        if filled == 0 {
-            return Ok(true);
-        }
-        if bytes[..filled].iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-        at += filled as u64;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Place, Recovery};
 use crate::error::OpenError;
-use crate::frame::{FRAME_HEADER_LEN, FrameKind};
+use crate::frame::FrameKind;
 use crate::header::FILE_HEADER_LEN;
 use crate::listing::Found;
 use crate::scan::{Scan, Seen};
@@ -58,8 +58,7 @@ impl Recovery<'_> {
                     position += header.frame_len();
                 }
                 Seen::Unreadable => {
-                    let ends = scan.bytes(position, FRAME_HEADER_LEN).map_err(fail)?;
-                    let ends = ends.iter().all(|byte| *byte == 0);
+                    let ends = scan.is_blank(position).map_err(fail)?;
                     match scan.next_frame(position).map_err(fail)? {
                         None if last && ends => break,
                         // Whether any frame is missing is seen below.

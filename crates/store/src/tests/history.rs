@@ -1,8 +1,10 @@
 //! History: from the journal into segments and back, over restarts, lost files and damage.
 
 use super::*;
-use crate::OpenError;
+use crate::disk::{Disk, OsDisk};
+use crate::{OpenError, doctor};
 use danube_core::Retention;
+use std::sync::Arc;
 
 /// Files small enough that a few messages fill one, and none of them is spared.
 fn small(dir: &Path) -> StoreOptions {
@@ -277,6 +279,9 @@ fn journal_files_are_used_again_and_their_former_life_is_never_seen() {
         if at % 5 == 0 {
             let copy = tempfile::tempdir().expect("directory");
             copy_dir(dir.path(), copy.path());
+            let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+            let report = doctor::examine(&disk, copy.path()).expect("can be looked at");
+            assert!(report.problems.is_empty(), "{:?}", report.problems);
             let store = Store::open(options(copy.path()), &mut |_| {}).expect("opens");
             assert_eq!(store.stats().topics_damaged, 0);
             assert_eq!(texts(&topic(&store, 1)), expected(0..at + 1), "killed after {at}");
