@@ -323,7 +323,7 @@ fn lay_out(
     let topic = producer.topic.clone();
     let (bytes, count) = (messages.bytes(), messages.count() as usize);
     // What holds for all of them is asked once.
-    let rules = Rules {
+    let rules = BatchRules {
         context,
         topic: &topic.identity().name,
         len_max: message_len_max(topic.limit(Limit::MaxMessageSize).into()),
@@ -358,17 +358,17 @@ fn lay_out(
 }
 
 /// What a message of a batch has to keep to.
-struct Rules<'a> {
+struct BatchRules<'a> {
     context: &'a Context,
     topic: &'a TopicName,
     len_max: u64,
     gate: schema::Passage<'a>,
 }
 
-impl Rules<'_> {
+impl BatchRules<'_> {
     /// Whether the message at `range` can be stored.
     fn check(&self, bytes: &Bytes, range: Range<usize>) -> Result<Checked, Fault> {
-        let Rules { context, topic, len_max, gate } = self;
+        let BatchRules { context, topic, len_max, gate } = self;
         let len = range.len() as u64;
         if len > *len_max {
             return Err(Fault::invalid(format!(

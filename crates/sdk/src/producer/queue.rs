@@ -139,11 +139,12 @@ impl Queue {
         std::mem::take(&mut self.resolved)
     }
 
-    /// Whether a batch that is not full waits for more.
+    /// Id and version of the schema that the broker named.
     pub(super) fn schema(&self) -> Option<(u64, u32)> {
         self.schema
     }
 
+    /// Whether a batch that is not full waits for more.
     pub(super) fn lingers(&self) -> bool {
         !self.limits.linger.is_zero()
     }

@@ -1,7 +1,7 @@
 //! Publishing to a broker that takes everything, and opening producers.
 
-use crate::server::{Server, comes, messages, opened, payloads};
-use danube_sdk::{Error, FaultKind, NewMessage};
+use crate::server::{PublishStream, Server, comes, messages, opened, payloads};
+use danube_sdk::{Error, FaultKind, NewMessage, Producer};
 use danube_wire::proto::stream as proto;
 use danube_wire::stream::PublishResponse;
 use std::collections::HashMap;
@@ -100,14 +100,19 @@ async fn what_is_published_together_has_one_receipt_with_ids_in_order() {
     assert_eq!(none.await.expect("nothing failed"), []);
 }
 
-#[tokio::test]
-async fn of_what_is_published_together_the_first_refusal_is_told() {
-    let mut server = Server::start().await;
+/// A producer whose messages may have 100 bytes, and its stream.
+async fn limited(server: &mut Server) -> (Producer, PublishStream) {
     let client = server.client();
     let opening = tokio::spawn(async move { client.producer("/default/t").open().await });
     let mut stream = server.publish().await;
     stream.open_with(proto::ProducerOpened { message_bytes_max: 100, ..opened() }).await;
-    let producer = comes("the producer", opening).await.expect("no panic").expect("opened");
+    (comes("the producer", opening).await.expect("no panic").expect("opened"), stream)
+}
+
+#[tokio::test]
+async fn of_what_is_published_together_the_first_refusal_is_told() {
+    let mut server = Server::start().await;
+    let (producer, mut stream) = limited(&mut server).await;
     let together = [vec![1; 10], vec![2; 200], vec![3; 10]].map(NewMessage::new);
     let refused = producer.enqueue_all(together).await.expect_err("one is too large");
     assert!(refused.to_string().contains("is larger than 100"), "{refused}");
@@ -185,11 +190,7 @@ async fn a_full_window_makes_the_application_wait() {
 #[tokio::test]
 async fn a_message_that_is_too_large_does_not_travel() {
     let mut server = Server::start().await;
-    let client = server.client();
-    let opening = tokio::spawn(async move { client.producer("/default/t").open().await });
-    let mut stream = server.publish().await;
-    stream.open_with(proto::ProducerOpened { message_bytes_max: 100, ..opened() }).await;
-    let producer = comes("the producer", opening).await.expect("no panic").expect("opened");
+    let (producer, _stream) = limited(&mut server).await;
     let refused = producer.send(vec![0; 200], None).await.expect_err("too large");
     assert!(matches!(&refused, Error::Refused { kind: FaultKind::Invalid, .. }), "{refused}");
     assert!(refused.to_string().contains("is larger than 100"), "{refused}");

@@ -2,7 +2,8 @@
 //!
 //! After a failed sync the kernel may have marked pages as written that are not, and may drop them,
 //! so that reading them back gives what was there before. So it is memory that they are written
-//! from; it holds what the last sync has not covered, at most about two journal files.
+//! from; it holds what no sync has covered yet: what one that runs beside the writing is for, and what
+//! came meanwhile.
 //!
 //! Law: the copy of a frame differs from it only in the file that its checksum names.
 
