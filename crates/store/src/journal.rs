@@ -23,7 +23,7 @@ mod roll;
 pub(crate) use active::Tip;
 pub(crate) use rewrite::{Content, Kept};
 
-use active::{Active, END};
+use active::Active;
 use beside::Part;
 use former::Former;
 
@@ -151,26 +151,26 @@ impl Journal {
         self.active.as_ref().map_or(0, |active| active.room(&self.shared, claim))
     }
 
-    /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
+    /// Bytes of something small that can be written with nothing but that: no other file, no more
+    /// room, no sync of what was written before.
     pub(crate) fn easy_bytes(&self) -> u64 {
         let calm = self.former.is_none() && !self.unsafe_kept;
         self.active.as_ref().filter(|_| calm).map_or(0, |active| {
             let max = self.shared.options.file_bytes_max;
-            active.room(&self.shared, Claim::Large).min(max.saturating_sub(active.end_of(0)))
+            active.room(&self.shared, Claim::Small).min(max.saturating_sub(active.end_of(0)))
         })
     }
 
-    /// Writes `group` to the active file. On an error nothing of it counts.
-    pub(crate) fn write(&mut self, group: &Group, lsn: u64) -> Result<(), AppendError> {
+    /// Writes `group`, which a sync will follow if `synced`, to the active file. On an error
+    /// nothing of it counts.
+    pub(crate) fn write(
+        &mut self,
+        group: &Group,
+        synced: bool,
+        lsn: u64,
+    ) -> Result<(), AppendError> {
         let active = self.active.as_mut().expect("made ready for this group");
-        let mut slices = group.slices();
-        if active.reused {
-            slices.push(IoSlice::new(&END));
-        }
-        let Err(error) = active.file.write_at(active.len, &mut slices) else {
-            active.len += group.len();
-            return Ok(());
-        };
+        let Err(error) = active.write(group, synced) else { return Ok(()) };
         let failure = AppendError::io("write", &active.path, &error);
         // Nothing else may stand where what failed may have got to the disk: a power loss could
         // bring that back in its place. The next file makes it void.

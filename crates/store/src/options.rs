@@ -29,10 +29,11 @@ pub struct StoreOptions {
     /// for all of itself, so below [`FRAME_PAYLOAD_MAX`](crate::FRAME_PAYLOAD_MAX) this is also
     /// the largest append.
     pub queue_bytes_max: usize,
-    /// Appends and progress of up to so many bytes that wait for no sync are written by the thread
-    /// that brings them, when nobody else is writing and there is room for them at hand; it may then
-    /// wait for the operating system, as the writer would. `done` is called before the call
-    /// returns. 0: never.
+    /// Appends and progress of up to so many bytes are written by the thread that brings them, when
+    /// nobody else is writing and there is room for them at hand; it may then wait for the operating
+    /// system, as the writer would. Those that need a sync are so too, where they come one at a time,
+    /// the disk is quick and [`Store::callers_are_busy`](crate::Store::callers_are_busy) was not
+    /// said. `done` is called before the call returns. 0: never.
     pub inline_bytes_max: usize,
     /// Most bytes of recent batches kept in memory, of all topics together. 0 keeps none.
     pub cache_bytes_max: usize,

@@ -139,6 +139,11 @@ impl Reserved {
         self.bytes == bytes
     }
 
+    /// Whether the file system has said so, rather than being unable to.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.bytes < u64::MAX
+    }
+
     /// Bytes that may be written behind the first `end` if `leaves` are left.
     pub(crate) fn room(&self, end: u64, leaves: u64) -> u64 {
         self.bytes.saturating_sub(end).saturating_sub(leaves)

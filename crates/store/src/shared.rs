@@ -153,6 +153,10 @@ pub(crate) struct Shared {
     pub writer: Mutex<Option<Writer>>,
     /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
     pub easy_bytes: AtomicU64,
+    /// As `easy_bytes`, of what has to be synced too.
+    pub easy_sync_bytes: AtomicU64,
+    /// Whoever brings writes has had other things to do since the last group.
+    pub callers_busy: AtomicBool,
     pub reads: Queue<Read>,
     /// Journal files, each with its first log sequence number.
     pub files: Mutex<BTreeMap<u64, u64>>,
@@ -201,6 +205,8 @@ impl Shared {
             commands: Queue::new(options.queue_count_max, options.queue_bytes_max),
             writer: Mutex::new(None),
             easy_bytes: AtomicU64::new(0),
+            easy_sync_bytes: AtomicU64::new(0),
+            callers_busy: AtomicBool::new(false),
             reads: Queue::new(options.read_queue_max, usize::MAX),
             files: Mutex::new(found.files),
             full_below: AtomicU64::new(found.next_sequence),

@@ -102,6 +102,16 @@ impl Store {
         self.tender.lock().pass()
     }
 
+    /// Says that those who bring writes have others to serve, who shall not wait for the disk: the
+    /// next few syncs are done by the writer's thread. Cheap enough to be called each time.
+    pub fn callers_are_busy(&self) {
+        let busy = &self.shared.callers_busy;
+        // Looked at first, so that threads that say so often do not take it from each other.
+        if !busy.load(Relaxed) {
+            busy.store(true, Relaxed);
+        }
+    }
+
     /// Waits until the writer has nothing to do: everything sent before is written and answered,
     /// and what follows from that is done too. For tests that want a fixed order of events.
     pub fn settle(&self) {

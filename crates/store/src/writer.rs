@@ -26,11 +26,13 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
 mod framed;
+mod lone;
 mod numbered;
 mod run;
 mod sorted;
 
 use framed::{Framed, appended, record_also, take_back};
+use lone::{By, Lone};
 use numbered::{in_sequence, open_producer};
 use sorted::{Sorted, records, sort};
 
@@ -55,6 +57,8 @@ pub(crate) struct Writer {
     now: u64,
     /// Until then nobody but the writer's own thread writes, because a write took long.
     slow_until: Tick,
+    /// Whether writes that wait for a sync come one at a time.
+    lone: Lone,
 }
 
 impl Writer {
@@ -63,11 +67,15 @@ impl Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
         let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
-        Writer { shared, journal, cache, group, tip, promised: 0, now: 0, slow_until: Tick(0) }
+        let (slow_until, lone) = (Tick(0), Lone::default());
+        Writer { shared, journal, cache, group, tip, promised: 0, now: 0, slow_until, lone }
     }
 
-    fn work_off(&mut self, commands: Vec<Command>) {
+    fn work_off(&mut self, commands: Vec<Command>, by: By) {
+        let one = commands.len() == 1;
+        let begun = self.shared.options.clock.elapsed();
         let mut sorted = sort(commands);
+        let one = one && sorted.late.len() == 1;
         self.now = self.shared.options.clock.wall().0;
         let syncs = std::mem::take(&mut sorted.syncs);
         let Sorted { roll, sync_soon, .. } = sorted;
@@ -96,7 +104,17 @@ impl Writer {
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;
         self.group.clear(due);
-        self.shared.easy_bytes.store(self.easy_bytes(), Relaxed);
+        let busy = self.shared.callers_busy.swap(false, Relaxed);
+        let clock = &self.shared.options.clock;
+        if one && !due && !busy {
+            self.lone.alone(by, clock.elapsed().saturating_sub(begun), clock.tick());
+        } else {
+            self.lone.company();
+        }
+        let easy_bytes = self.easy_bytes();
+        self.shared.easy_bytes.store(easy_bytes, Relaxed);
+        let may_sync = self.lone.is_allowed(self.shared.options.clock.tick());
+        self.shared.easy_sync_bytes.store(if may_sync { easy_bytes } else { 0 }, Relaxed);
     }
 
     /// Bytes that can be written with nothing but that, and quickly.
@@ -183,7 +201,7 @@ impl Writer {
 
         let clock = Arc::clone(&self.shared.options.clock);
         let started = clock.elapsed();
-        let written = self.journal.write(&self.group, begun.lsn);
+        let written = self.journal.write(&self.group, !late.is_empty(), begun.lsn);
         if clock.elapsed().saturating_sub(started) >= Duration::from_millis(SLOW_MS) {
             self.slow_until = clock.tick().after_ms(SLOW_PAUSE_MS);
         }

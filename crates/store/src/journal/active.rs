@@ -7,6 +7,7 @@
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
+use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader};
 use crate::room::{Claim, Reserved, is_full, reserve_bytes, take_reserve};
 use crate::shared::Shared;
@@ -18,6 +19,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 /// Written behind each group in a file that is used again, so that its end looks like that of a
 /// new one: what of the file's former life follows is then no torn write.
 pub(crate) static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
+
+/// Bytes of zeros that are written ahead of what waits for a sync in a new file.
+const AHEAD: u64 = 256 << 10;
+/// What is larger than this goes without them: the device takes longer for that anyhow.
+const AHEAD_FOR_MAX: u64 = 16 << 10;
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How far the journal has come.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +66,8 @@ pub(crate) struct Active {
     pub synced_len: u64,
     /// Whether it was used before, and is not cut since.
     pub reused: bool,
+    /// Bytes that were written once, if only with zeros.
+    touched: u64,
     /// The name that it has until it has its own.
     temporary: Option<PathBuf>,
     reserved: Reserved,
@@ -98,8 +107,18 @@ impl Active {
         }
         let len = FILE_HEADER_LEN as u64;
         let (start_lsn, temporary) = (tip.lsn, Some(temporary));
-        let synced_len = 0;
-        Ok(Active { sequence, start_lsn, path, file, len, synced_len, reused, temporary, reserved })
+        Ok(Active {
+            sequence,
+            start_lsn,
+            path,
+            file,
+            len,
+            synced_len: 0,
+            reused,
+            touched: if reused { u64::MAX } else { len },
+            temporary,
+            reserved,
+        })
     }
 
     /// Whether it has the name that a restart finds it by whatever happens.
@@ -123,6 +142,31 @@ impl Active {
         let Shared { disk, options, .. } = shared;
         let named = disk.rename(&temporary, &self.path).and_then(|()| disk.sync_dir(&options.dir));
         named.map_err(|error| AppendError::io("name", &self.path, &error))
+    }
+
+    /// Writes `group`, which a sync will follow if `synced`. On an error any part of it may be in
+    /// the file.
+    ///
+    /// A file system that has only reserved what is written has to note that it is there now,
+    /// which makes the sync a fifth longer. So zeros are written ahead, and the next ones only
+    /// overwrite them.
+    pub(crate) fn write(&mut self, group: &Group, synced: bool) -> io::Result<()> {
+        let (mut slices, end) = (group.slices(), self.len + group.len());
+        if self.reused {
+            slices.push(IoSlice::new(&END));
+        }
+        let mut touched = end;
+        let small = synced && group.len() <= AHEAD_FOR_MAX;
+        if small && end > self.touched && self.reserved.is_certain() {
+            while touched < end + AHEAD && self.reserved.room(touched, ZEROS.len() as u64) > 0 {
+                slices.push(IoSlice::new(&ZEROS));
+                touched += ZEROS.len() as u64;
+            }
+        }
+        self.file.write_at(self.len, &mut slices)?;
+        self.touched = self.touched.max(touched);
+        self.len = end;
+        Ok(())
     }
 
     /// Whether a restart would have to look at it.

@@ -8,6 +8,7 @@ mod failing_disk;
 mod faults;
 mod format;
 mod history;
+mod lone;
 mod model;
 mod power;
 mod retention;

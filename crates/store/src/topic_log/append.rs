@@ -138,8 +138,10 @@ impl TopicLog {
             return work.refuse(error);
         }
         let write = Write { topic: Arc::clone(&self.topic), epoch: self.epoch, sync, work };
-        let Shared { commands, easy_bytes, .. } = &*self.shared;
-        let easy = sync != WalSyncMode::FsyncBatch && bytes as u64 <= easy_bytes.load(Relaxed);
+        let Shared { commands, easy_bytes, easy_sync_bytes, .. } = &*self.shared;
+        let waits = sync == WalSyncMode::FsyncBatch;
+        let easy = if waits { easy_sync_bytes } else { easy_bytes };
+        let easy = bytes as u64 <= easy.load(Relaxed);
         let write = Command::Write(write);
         let pushed = if easy {
             commands.push_or_borrow(write, bytes)

@@ -1,8 +1,9 @@
 //! Who works as the writer, and when: its own thread; or, for a little that needs no more than one
-//! write, whoever brings it while that thread waits.
+//! write, or one write and a sync that nobody else waits for, whoever brings it while that thread waits.
 //!
 //! Law: however it ends, nobody waits for an answer that never comes.
 
+use super::lone::By;
 use crate::error::{AppendError, CloseError};
 use crate::shared::{Command, Shared, answer};
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ pub(crate) fn run(shared: &Arc<Shared>) -> Result<(), CloseError> {
     let patience = Duration::from_millis(shared.options.flush_interval_ms);
     while let Some(commands) = shared.commands.drain_with(bytes_max, patience) {
         match &mut *shared.writer.lock() {
-            Some(writer) => writer.work_off(commands),
+            Some(writer) => writer.work_off(commands, By::Writer),
             None => return Err(broken(shared.options.dir.clone())),
         }
     }
@@ -74,6 +75,6 @@ pub(crate) fn write_here(shared: &Shared, command: Command) {
     // Taken out, so that a panic leaves none behind.
     let taken = shared.writer.lock().take();
     let Some(mut writer) = taken else { return };
-    writer.work_off(vec![command]);
+    writer.work_off(vec![command], By::Caller);
     *shared.writer.lock() = Some(writer);
 }

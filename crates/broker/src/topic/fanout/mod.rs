@@ -88,6 +88,8 @@ impl FanoutTopic {
             })?;
             batch.push(Delivered { offset: first.plus(index), attempt: 1, record });
         }
+        // Nobody who listens shall wait for the disk.
+        self.context.store.callers_are_busy();
         // Only now, so that what cannot be read uses none.
         self.offsets.take(batch.len() as u64);
         for subscription in self.subscriptions.values_mut() {

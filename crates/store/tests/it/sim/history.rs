@@ -401,7 +401,8 @@ impl History {
                     self.replace(at);
                 }
                 4..20 => self.look(store)?,
-                20..45 => self.tend(store)?,
+                20..42 => self.tend(store)?,
+                42..50 => self.one_by_one(store)?,
                 _ => self.burst(store)?,
             }
         }
@@ -453,31 +454,15 @@ impl History {
     fn burst(&mut self, store: &Store) -> Result<(), Violation> {
         let mark = format!("mark of burst {:09}|", self.next_message).into_bytes();
         self.next_message += 1;
-        let log = |at: usize, topics: &[Topic]| store.topic(topics[at].id, Epoch(1));
         let mut work = vec![Work {
             topic: 0,
-            log: log(0, &self.topics),
+            log: store.topic(self.topics[0].id, Epoch(1)),
             mode: WalSyncMode::OsCacheFlush,
             request: Request::Append(vec![Bytes::from(mark.clone())]),
         }];
         for _ in 0..self.random.pick(&[0, 1, 1, 3, 6, 12]) {
             let topic = self.random.below(self.topics.len() as u64) as usize;
-            let mode = match self.topics[topic].mode {
-                Some(mode) => mode,
-                None => self.random.pick(&[
-                    WalSyncMode::Async,
-                    WalSyncMode::OsCacheFlush,
-                    WalSyncMode::FsyncBatch,
-                ]),
-            };
-            let log = log(topic, &self.topics);
-            let request = if self.random.chance(70) {
-                self.draw_append(store, topic)
-            } else {
-                let (subscription, step) = self.draw_step(log.bounds().next.0);
-                Request::Record(subscription, step)
-            };
-            work.push(Work { topic, log, mode, request });
+            work.push(self.draw_work(store, topic));
         }
         let forgotten = std::mem::take(&mut self.forgotten);
         let held = || forgotten.iter().for_each(|id| store.forget_topic(*id));
@@ -487,6 +472,43 @@ impl History {
             self.hear(work, answer)?;
         }
         Ok(())
+    }
+
+    /// Writes that come one at a time and wait for a sync, so that who brings them may do it.
+    fn one_by_one(&mut self, store: &Store) -> Result<(), Violation> {
+        let syncs = |topic: &Topic| topic.mode.is_none_or(|it| it == WalSyncMode::FsyncBatch);
+        let synced: Vec<_> = (0..self.topics.len()).filter(|it| syncs(&self.topics[*it])).collect();
+        if synced.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..self.random.within(5, 12) {
+            let topic = self.random.pick(&synced);
+            let work = Work { mode: WalSyncMode::FsyncBatch, ..self.draw_work(store, topic) };
+            store.settle();
+            let answer = life::alone(self.lie, &work);
+            store.settle();
+            self.hear(work, answer)?;
+        }
+        Ok(())
+    }
+
+    fn draw_work(&mut self, store: &Store, topic: usize) -> Work {
+        let mode = match self.topics[topic].mode {
+            Some(mode) => mode,
+            None => self.random.pick(&[
+                WalSyncMode::Async,
+                WalSyncMode::OsCacheFlush,
+                WalSyncMode::FsyncBatch,
+            ]),
+        };
+        let log = store.topic(self.topics[topic].id, Epoch(1));
+        let request = if self.random.chance(70) {
+            self.draw_append(store, topic)
+        } else {
+            let (subscription, step) = self.draw_step(log.bounds().next.0);
+            Request::Record(subscription, step)
+        };
+        Work { topic, log, mode, request }
     }
 
     /// Tells the oracle of an answer.

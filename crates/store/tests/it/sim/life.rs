@@ -75,6 +75,11 @@ pub fn burst(
     answers
 }
 
+/// Sends `work` and waits for its answer; `None` stands for one that never comes.
+pub fn alone(lie: Option<Lie>, work: &Work) -> Option<Answer> {
+    wait(&send(work, lie, None))
+}
+
 fn wait(answer: &Receiver<Answer>) -> Option<Answer> {
     answer.recv_timeout(PATIENCE).ok()
 }
