@@ -73,10 +73,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    do_without_huge_pages();
     let cli = Cli::parse();
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    if let Command::Start(_) = cli.command {
-        threads.worker_threads(start::workers());
+    if let Command::Start(_) | Command::Bench(_) = cli.command {
+        threads.worker_threads(workers());
     }
     let runtime = match threads.enable_all().build() {
         Ok(runtime) => runtime,
@@ -91,6 +92,22 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Threads that serve, or that publish and receive as fast as they can: all processors but one. On
+/// two processors that is one thread, and it is quicker than two, which would wake each other for
+/// every message.
+fn workers() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    processors.saturating_sub(1).max(1)
+}
+
+/// Memory grows by small pages: the kernel clears a huge one at its first touch, and on a virtual
+/// machine that may take milliseconds in which the thread that touched it serves nobody.
+fn do_without_huge_pages() {
+    // Where that is refused all works the same, only less evenly.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

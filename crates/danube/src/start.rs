@@ -23,13 +23,6 @@ pub struct Arguments {
     flags: Flags,
 }
 
-/// Threads that serve: all processors but one, which is left to those of the log. On two processors
-/// that is one thread, and it is quicker than two, which would wake each other for every message.
-pub fn workers() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    processors.saturating_sub(1).max(1)
-}
-
 /// Runs the broker until a signal ends it.
 ///
 /// # Errors

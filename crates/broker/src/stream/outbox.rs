@@ -139,12 +139,14 @@ impl OutboxState {
 pub(crate) struct Answers {
     outbox: Arc<Outbox>,
     reading: AbortHandle,
+    /// It has let others go first since it last told something.
+    gave_way: bool,
 }
 
 impl Answers {
     /// Of a stream that is read by the task `reading`, which ends with it.
     pub(super) fn new(outbox: Arc<Outbox>, reading: AbortHandle) -> Answers {
-        Answers { outbox, reading }
+        Answers { outbox, reading, gave_way: false }
     }
 }
 
@@ -152,10 +154,18 @@ impl futures::Stream for Answers {
     type Item = Result<PublishResponse, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut state = self.outbox.state.lock();
+        let this = self.get_mut();
+        let mut state = this.outbox.state.lock();
         if state.ready != PublishResponse::default() {
+            // Once, those who wait for the messages: a consumer's wait is longer than a producer's, and
+            // what is answered meanwhile goes with it.
+            this.gave_way = !this.gave_way;
+            if this.gave_way {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let ready = mem::take(&mut state.ready);
-            self.outbox.taken.notify_one();
+            this.outbox.taken.notify_one();
             return Poll::Ready(Some(Ok(ready)));
         }
         if state.under_way == 0 && state.end.is_some() {
@@ -258,6 +268,23 @@ mod tests {
         let response = waiting(&outbox);
         assert_eq!(response.acks.len(), 1);
         assert_eq!(closed(response), [3]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_lets_others_go_first_once() {
+        use futures::{FutureExt, StreamExt};
+        let outbox = Arc::new(Outbox::default());
+        let reading = tokio::spawn(std::future::pending::<()>());
+        let mut answers = Answers::new(Arc::clone(&outbox), reading.abort_handle());
+        for producer in [3, 4] {
+            outbox.close(producer, Arc::default());
+            assert!(answers.next().now_or_never().is_none(), "others first");
+            outbox.close(producer + 10, Arc::default());
+            let told = answers.next().await.expect("an answer").expect("no status");
+            assert_eq!(told.closed.len(), 2, "with what came meanwhile");
+        }
+        outbox.end(None);
+        assert!(answers.next().await.is_none());
     }
 
     #[tokio::test]
