@@ -6,7 +6,7 @@
 //!
 //! Law: it is allowed only after writes that came one at a time, to a quick disk and from callers with
 //! nothing else to do; never so often in a row that a change of that goes unseen; and syncs that turn
-//! out slow take at most a fiftieth of the time.
+//! out slow take at most a twentieth of the time.
 
 use danube_core::Tick;
 use std::time::Duration;
@@ -16,9 +16,9 @@ const PROOF: u32 = 4;
 /// How many come then before the writer's own thread looks again.
 const CREDIT: u32 = 64;
 /// A sync is slow from here on.
-const SLOW: Duration = Duration::from_millis(2);
+const SLOW: Duration = Duration::from_millis(1);
 /// For so many times as long as a slow one took, the callers do none.
-const SLOW_SHARE: u64 = 50;
+const SLOW_SHARE: u64 = 20;
 
 /// Who did a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_is_waited_for_by_callers_a_fiftieth_of_the_time() {
+    fn a_slow_disk_is_waited_for_by_callers_a_twentieth_of_the_time() {
         let mut lone = proved();
         lone.alone(By::Caller, Duration::from_millis(30), NOW);
         (0..PROOF).for_each(|_| lone.alone(By::Writer, QUICK, NOW));
-        assert!(!lone.is_allowed(NOW.after_ms(1_499)));
-        assert!(lone.is_allowed(NOW.after_ms(1_500)));
+        assert!(!lone.is_allowed(NOW.after_ms(599)));
+        assert!(lone.is_allowed(NOW.after_ms(600)));
     }
 }
