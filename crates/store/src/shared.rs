@@ -151,9 +151,9 @@ pub(crate) struct Shared {
     pub commands: Queue<Command>,
     /// Whoever has the work of the queue has this; gone once the store is closed.
     pub writer: Mutex<Option<Writer>>,
-    /// Bytes that can be written with nothing but that: no sync, no other file, no more room.
+    /// Bytes of something small that whoever brings it may write, if it waits for no sync.
     pub easy_bytes: AtomicU64,
-    /// As `easy_bytes`, of what has to be synced too.
+    /// The same, if it waits for one.
     pub easy_sync_bytes: AtomicU64,
     /// Whoever brings writes has had other things to do since the last group.
     pub callers_busy: AtomicBool,

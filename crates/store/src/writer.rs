@@ -104,22 +104,27 @@ impl Writer {
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;
         self.group.clear(due);
-        let busy = self.shared.callers_busy.swap(false, Relaxed);
-        let clock = &self.shared.options.clock;
-        if one && !due && !busy {
-            self.lone.alone(by, clock.elapsed().saturating_sub(begun), clock.tick());
-        } else {
-            self.lone.company();
+        self.let_callers_write((one && !due).then_some(begun), by);
+    }
+
+    /// Says what those who bring writes may write themselves. A group of one write with a sync, with
+    /// nothing else to do, has `alone_since` when it was begun.
+    fn let_callers_write(&mut self, alone_since: Option<Duration>, by: By) {
+        let Shared { options, callers_busy, easy_bytes, easy_sync_bytes, .. } = &*self.shared;
+        let (clock, now) = (&options.clock, options.clock.tick());
+        let busy = callers_busy.swap(false, Relaxed);
+        match alone_since.filter(|_| !busy) {
+            Some(begun) => self.lone.alone(by, clock.elapsed().saturating_sub(begun), now),
+            None => self.lone.company(),
         }
-        let easy_bytes = self.easy_bytes();
-        self.shared.easy_bytes.store(easy_bytes, Relaxed);
-        let may_sync = self.lone.is_allowed(self.shared.options.clock.tick());
-        self.shared.easy_sync_bytes.store(if may_sync { easy_bytes } else { 0 }, Relaxed);
+        let easy = self.easy_bytes(now);
+        easy_bytes.store(easy, Relaxed);
+        easy_sync_bytes.store(if self.lone.is_allowed(now) { easy } else { 0 }, Relaxed);
     }
 
     /// Bytes that can be written with nothing but that, and quickly.
-    fn easy_bytes(&self) -> u64 {
-        if self.shared.options.clock.tick() < self.slow_until {
+    fn easy_bytes(&self, now: Tick) -> u64 {
+        if now < self.slow_until {
             return 0;
         }
         // As many messages as that many bytes can be.

@@ -155,16 +155,15 @@ impl Active {
         if self.reused {
             slices.push(IoSlice::new(&END));
         }
-        let mut touched = end;
         let small = synced && group.len() <= AHEAD_FOR_MAX;
+        let mut ahead = 0;
         if small && end > self.touched && self.reserved.is_certain() {
-            while touched < end + AHEAD && self.reserved.room(touched, ZEROS.len() as u64) > 0 {
-                slices.push(IoSlice::new(&ZEROS));
-                touched += ZEROS.len() as u64;
-            }
+            ahead = self.reserved.room(end, 0).min(AHEAD) as usize;
         }
+        let pieces = (0..ahead).step_by(ZEROS.len()).map(|at| ZEROS.len().min(ahead - at));
+        slices.extend(pieces.map(|len| IoSlice::new(&ZEROS[..len])));
         self.file.write_at(self.len, &mut slices)?;
-        self.touched = self.touched.max(touched);
+        self.touched = self.touched.max(end + ahead as u64);
         self.len = end;
         Ok(())
     }
