@@ -61,13 +61,17 @@ fn verdict(before: &Report, after: &Report, repaired: bool) -> Result<(), Failur
     let (found, left) = (damage(before), damage(after));
     match (found, left, repaired) {
         (0, 0, _) => Ok(()),
-        (_, 0, true) => Err(Failure::refused(format!("damage was found and repaired: {found} places"))
+        (_, 0, true) => Err(Failure::refused(format!("damage was found and repaired in {}", places(found)))
             .help("what is lost is listed above; start the broker, and keep `quarantine/` until you are sure")),
-        (_, left, true) => Err(Failure::refused(format!("damage is left that cannot be repaired: {left} places"))
+        (_, left, true) => Err(Failure::refused(format!("damage that cannot be repaired is left in {}", places(left)))
             .help("restore the files named above from a copy, or delete the topics that they stop")),
-        (found, _, false) => Err(Failure::refused(format!("damage was found: {found} places"))
+        (found, _, false) => Err(Failure::refused(format!("damage was found in {}", places(found)))
             .help("run it again with --repair, after making a copy of the directory if you can")),
     }
+}
+
+fn places(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "place" } else { "places" })
 }
 
 fn refused(error: OpenError) -> Failure {

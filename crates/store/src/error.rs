@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "topic {topic} is stopped: {what} at byte {position} of {}; restore the file from a copy, or \
-     delete the topic and make it again",
+     let `danube doctor --repair` go on without what is lost",
     file.display()
 )]
 pub struct Damage {
