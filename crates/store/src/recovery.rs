@@ -235,13 +235,11 @@ impl Recovery<'_> {
             let unnamed = last.path == journal_new_path(self.dir);
             let before = files.pop().filter(|_| unnamed).zip(self.ends.iter().nth_back(1));
             if let Some((file, (end, damaged))) = before {
-                let (end, damaged) = (*end, *damaged);
-                self.found.unsecured.push(Unsecured { file, end, damaged, mark: None });
+                let (end, stays) = (*end, *damaged);
+                self.found.unsecured.push(Unsecured { file, end, stays, mark: None });
             }
-            if unnamed || !self.marked {
-                let (end, damaged) = (self.end, mark.is_none());
-                self.found.unsecured.push(Unsecured { file: last, end, damaged, mark });
-            }
+            let stays = mark.is_none() || (self.marked && !unnamed);
+            self.found.unsecured.push(Unsecured { file: last, end: self.end, stays, mark });
         }
         for state in self.found.topics.values_mut() {
             state.framed = state.next;

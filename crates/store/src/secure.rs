@@ -48,8 +48,9 @@ pub(crate) struct Unsecured {
     pub file: Found,
     /// Byte where what counts of it ends.
     pub end: u64,
-    /// Whether it is damaged and has to stay as it is.
-    pub damaged: bool,
+    /// Whether it has to stay as it is: it is damaged, or all that counts of it is known to be durable.
+    /// Then it is only synced, so that what was cut off behind its end cannot come back.
+    pub stays: bool,
     /// The mark to be put there, if it is the newest.
     pub mark: Option<FrameHeader>,
 }
@@ -63,7 +64,7 @@ impl Unsecured {
     /// [`OpenError`]: the disk refused.
     pub(crate) fn secure(self, disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         let path = &self.file.path;
-        if !self.damaged {
+        if !self.stays {
             match self.replace(disk, dir) {
                 Err(error) if is_full(&error) => {
                     let path = path.display();
