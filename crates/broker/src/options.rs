@@ -162,7 +162,7 @@ impl Default for StorageOptions {
     fn default() -> StorageOptions {
         StorageOptions {
             flush_interval_ms: 0,
-            flush_max_batch_bytes: 4 << 20,
+            flush_max_batch_bytes: 1 << 20,
             sync_interval_ms: 1000,
             journal_file_bytes: 64 << 20,
             cache_bytes: 32 << 20,

@@ -85,13 +85,14 @@ fn run(first: u64, histories: u64, lie: Option<Lie>) -> ExitCode {
         total.into_inner().unwrap_or_else(|broken| broken.into_inner());
     println!(
         "{histories} histories from seed {first}: {} lives, {} kills, {} power losses, {} crashes \
-         during recovery, {} bits flipped, {} acknowledged, {} refused, {operations} operations; \
+         during recovery, {} bits flipped, {} groups past the cache, {} acknowledged, {} refused, {operations} operations; \
          {} histories are wrong",
         counts.lives,
         counts.kills,
         counts.power_losses,
         counts.during_recovery,
         counts.flips,
+        counts.direct,
         counts.acknowledged,
         counts.refused,
         wrong.len(),

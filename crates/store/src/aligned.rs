@@ -59,11 +59,17 @@ impl AlignedBuffer {
         IoSlice::new(&self.bytes[self.start..self.start + len])
     }
 
-    /// Takes all of it that can be written away.
-    pub(crate) fn clear_whole(&mut self) {
+    /// Takes all of it that can be written away; says how much that was.
+    pub(crate) fn clear_whole(&mut self) -> usize {
         let whole = self.len() - self.len() % DIRECT_ALIGN;
         self.bytes.copy_within(self.start + whole.., self.start);
         self.bytes.truncate(self.bytes.len() - whole);
+        whole
+    }
+
+    /// Takes away what is behind its first `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(self.start + len);
     }
 
     /// All of it.

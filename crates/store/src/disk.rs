@@ -26,16 +26,6 @@ pub trait Disk: Send + Sync + 'static {
     /// As the file system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// As [`create`](Self::create), for a file that is written once from front to back and not read
-    /// soon: its writes go past the operating system's cache, where that can be. So their
-    /// positions, lengths and addresses are multiples of [`DIRECT_ALIGN`].
-    ///
-    /// # Errors
-    /// As the file system says.
-    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        self.create(path)
-    }
-
     /// Opens an existing file for reading and writing.
     ///
     /// # Errors
@@ -101,6 +91,16 @@ pub trait DiskFile: Send + Sync {
     /// As the file system says.
     fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()>;
 
+    /// As [`write_at`](Self::write_at), past the operating system's cache where that can be: for what
+    /// nobody is about to read. `at`, and address and length of `bytes`, are multiples of
+    /// [`DIRECT_ALIGN`]. Meanwhile nothing else is done by this handle but syncs.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn write_direct_at(&self, at: u64, bytes: IoSlice<'_>) -> io::Result<()> {
+        self.write_at(at, &mut [bytes])
+    }
+
     /// Waits until the device has what was written (`fdatasync`). After an error the kernel may
     /// have dropped the bytes and forgotten that it did, so it must not be tried again on this
     /// handle.
@@ -153,14 +153,6 @@ pub struct OsDisk;
 impl Disk for OsDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(File::options().read(true).write(true).create_new(true).open(path)?))
-    }
-
-    #[cfg(target_os = "linux")]
-    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        // Some file systems know no such writes; then they are ordinary ones.
-        let is_direct = set_direct(&file, true).is_ok();
-        Ok(if is_direct { Arc::new(DirectFile(file)) } else { Arc::new(file) })
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -235,6 +227,23 @@ impl DiskFile for File {
         Ok(())
     }
 
+    #[cfg(target_os = "linux")]
+    fn write_direct_at(&self, at: u64, bytes: IoSlice<'_>) -> io::Result<()> {
+        if set_direct(self, true).is_err() {
+            // Some file systems know no such writes.
+            return DiskFile::write_at(self, at, &mut [bytes]);
+        }
+        let written = DiskFile::write_at(self, at, &mut [IoSlice::new(&bytes)]);
+        set_direct(self, false)?;
+        match written {
+            // A device with larger blocks than ours, for one.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                DiskFile::write_at(self, at, &mut [bytes])
+            }
+            written => written,
+        }
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
     }
@@ -252,49 +261,10 @@ impl DiskFile for File {
     }
 }
 
-/// A file whose writes go past the kernel's cache, until one shows that they cannot.
-#[cfg(target_os = "linux")]
-struct DirectFile(File);
-
 #[cfg(target_os = "linux")]
 fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     let mut flags = fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, direct);
     Ok(fcntl_setfl(file, flags)?)
-}
-
-#[cfg(target_os = "linux")]
-impl DiskFile for DirectFile {
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        DiskFile::read_at(&self.0, at, buffer)
-    }
-
-    fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        let mut again = slices.to_vec();
-        match DiskFile::write_at(&self.0, at, slices) {
-            // A device with larger blocks than ours, for one.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                set_direct(&self.0, false)?;
-                DiskFile::write_at(&self.0, at, &mut again)
-            }
-            written => written,
-        }
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        DiskFile::sync_data(&self.0)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        DiskFile::set_len(&self.0, len)
-    }
-
-    fn preallocate(&self, len: u64) -> io::Result<()> {
-        self.0.preallocate(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        DiskFile::len(&self.0)
-    }
 }

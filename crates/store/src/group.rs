@@ -10,12 +10,20 @@ use std::io::IoSlice;
 
 /// The frames of a group.
 #[derive(Debug, Default)]
-pub(crate) struct Group(Gather);
+pub(crate) struct Group {
+    bytes: Gather,
+    frames: u64,
+}
 
 impl Group {
     /// Bytes so far.
     pub(crate) fn len(&self) -> u64 {
-        self.0.len()
+        self.bytes.len()
+    }
+
+    /// Frames so far.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames
     }
 
     /// Adds a frame of messages; length and checksum of `header` are filled in, and it is
@@ -29,8 +37,9 @@ impl Group {
         header.payload_crc = batch.crc();
         // A frame's limit keeps it far below 4 GiB.
         header.payload_len = batch.byte_len() as u32;
-        self.0.copy(&header.encode(file));
-        self.0.share(batch.payload());
+        self.bytes.copy(&header.encode(file));
+        self.bytes.share(batch.payload());
+        self.frames += 1;
         header
     }
 
@@ -44,18 +53,20 @@ impl Group {
     ) -> FrameHeader {
         header.payload_crc = crc32c::crc32c(payload);
         header.payload_len = payload.len() as u32;
-        self.0.copy(&header.encode(file));
-        self.0.copy(payload);
+        self.bytes.copy(&header.encode(file));
+        self.bytes.copy(payload);
+        self.frames += 1;
         header
     }
 
     /// The bytes as slices for one write.
     pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
-        self.0.slices()
+        self.bytes.slices()
     }
 
     /// Makes room for the next group; memory for a large one is kept if that is `due` already.
     pub(crate) fn clear(&mut self, due: bool) {
-        self.0.clear(due);
+        self.bytes.clear(due);
+        self.frames = 0;
     }
 }

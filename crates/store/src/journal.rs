@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 mod active;
 mod beside;
+mod direct;
 mod former;
 mod rewrite;
 mod roll;
@@ -25,6 +26,7 @@ pub(crate) use rewrite::{Content, Kept};
 
 use active::Active;
 use beside::Part;
+use direct::Direct;
 use former::Former;
 
 /// Where frames are appended.
@@ -35,6 +37,7 @@ pub(crate) struct Journal {
     former: Option<Former>,
     /// The sync that runs beside the writing of the active file.
     part: Option<Part>,
+    direct: Direct,
     next_sequence: u64,
     /// Everything below this log sequence number is durable.
     durable_lsn: u64,
@@ -53,6 +56,7 @@ impl Journal {
             active: None,
             former: None,
             part: None,
+            direct: Direct::new(),
             next_sequence,
             durable_lsn: lsn,
             kept: Vec::new(),
@@ -170,7 +174,14 @@ impl Journal {
         lsn: u64,
     ) -> Result<(), AppendError> {
         let active = self.active.as_mut().expect("made ready for this group");
-        let Err(error) = active.write(group, synced) else { return Ok(()) };
+        let options = &self.shared.options;
+        let suits = self.direct.suits(group, synced, options);
+        let direct = if suits { self.direct.write(active, group, options) } else { None };
+        let (past_cache, written) = match direct {
+            Some(written) => (true, written),
+            None => (false, active.write(group, synced)),
+        };
+        let Err(error) = written else { return Ok(()) };
         let failure = AppendError::io("write", &active.path, &error);
         // Nothing else may stand where what failed may have got to the disk: a power loss could
         // bring that back in its place. The next file makes it void.
@@ -181,6 +192,12 @@ impl Journal {
             // Nothing in it counts, so the next one takes its place.
             self.next_sequence = active.sequence;
             self.active = None;
+        } else if past_cache {
+            // The unit that it began in has what counts too, and nobody knows what the device did to it.
+            let _ = self.settle();
+            if let Some(active) = self.active.take() {
+                self.all_unsafe(active.sequence);
+            }
         } else if self.sync(0, lsn).is_ok() {
             self.active = None;
         }

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | what a frame looks like, byte by byte | `frame`, `step`, `extras`, `header` |
 //! | how the records of an append are laid out | `batch` |
-//! | how a segment is gathered for direct writes | `aligned`, `segment` |
+//! | what is gathered for direct writes | `aligned`, `journal` (`direct`), `segment` |
 //! | how a group is laid out and written | `gather`, `group`, `writer`, `journal` |
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |

@@ -46,6 +46,11 @@ pub struct StoreOptions {
     /// Bytes without a sync at which one begins beside the writing. What is acknowledged before it
     /// is durable is kept in memory until then, and no append waits for it.
     pub unsynced_bytes_max: u64,
+    /// Bytes that large batches may come with at once, on their way to the disk through the operating
+    /// system's cache; what lasts longer goes past it, while the disk is quick.
+    pub burst_bytes_max: u64,
+    /// Batches are large from here on, in bytes.
+    pub direct_batch_bytes_min: u64,
     /// Full journal files that stay as they are, so that what is finished soon is never written
     /// twice; older ones are turned into segments.
     pub journal_files_keep: usize,
@@ -72,7 +77,7 @@ impl StoreOptions {
             incarnation,
             file_bytes_max: 64 << 20,
             flush_interval_ms: 0,
-            flush_max_batch_bytes: 4 << 20,
+            flush_max_batch_bytes: 1 << 20,
             queue_count_max: 64 << 10,
             queue_bytes_max: 64 << 20,
             inline_bytes_max: 0,
@@ -80,6 +85,8 @@ impl StoreOptions {
             read_queue_max: 4096,
             sync_interval_ms: 1000,
             unsynced_bytes_max: 8 << 20,
+            burst_bytes_max: 256 << 20,
+            direct_batch_bytes_min: 32 << 10,
             journal_files_keep: 2,
             journal_files_max: 8,
             spare_files_max: 2,

@@ -163,9 +163,19 @@ impl Active {
         let pieces = (0..ahead).step_by(ZEROS.len()).map(|at| ZEROS.len().min(ahead - at));
         slices.extend(pieces.map(|len| IoSlice::new(&ZEROS[..len])));
         self.file.write_at(self.len, &mut slices)?;
+        self.has_now(end);
         self.touched = self.touched.max(end + ahead as u64);
-        self.len = end;
         Ok(())
+    }
+
+    /// Whether `end` is within what the file system has reserved.
+    pub(super) fn has_room_to(&self, end: u64) -> bool {
+        self.reserved.is_certain() && self.reserved.room(0, 0) >= end
+    }
+
+    /// Takes note that all up to `end` is written.
+    pub(super) fn has_now(&mut self, end: u64) {
+        (self.len, self.touched) = (end, self.touched.max(end));
     }
 
     /// Whether a restart would have to look at it.

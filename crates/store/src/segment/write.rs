@@ -70,7 +70,7 @@ impl SegmentWriter {
         let temporary = path.with_extension("new");
         let _ = disk.remove(&temporary);
         let direct = bytes >= LARGE_MIN;
-        let file = if direct { disk.create_direct(&temporary) } else { disk.create(&temporary) }?;
+        let file = disk.create(&temporary)?;
         let reserved = if direct { file.preallocate(bytes) } else { Ok(()) };
         if let Err(error) = reserved
             && is_full(&error)
@@ -170,14 +170,14 @@ impl SegmentWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let part = if self.direct { self.buffer.whole() } else { self.buffer.all() };
-        let len = part.len() as u64;
-        self.file.write_at(self.written, &mut [part])?;
-        self.written += len;
         if self.direct {
-            self.buffer.clear_whole()
+            let whole = self.buffer.whole();
+            self.file.write_direct_at(self.written, whole)?;
+            self.written += self.buffer.clear_whole() as u64;
         } else {
-            self.buffer.clear()
+            self.file.write_at(self.written, &mut [self.buffer.all()])?;
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
         }
         if self.written - self.synced >= SYNC_BYTES {
             // A little at a time, for the same reason.

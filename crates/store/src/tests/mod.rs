@@ -4,6 +4,7 @@
 mod beside;
 mod crash;
 mod damage;
+mod direct;
 mod failing_disk;
 mod faults;
 mod format;

@@ -28,6 +28,7 @@ fn nothing_acknowledged_is_lost_in_any_history() {
         counts.during_recovery,
         counts.refused,
         counts.flips,
+        counts.direct,
         counts.acknowledged,
     ];
     assert!(happened.iter().all(|count| *count > 0), "{counts:?}");

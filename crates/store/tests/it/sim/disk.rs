@@ -87,6 +87,8 @@ pub struct Trace {
     pub digest: u64,
     /// Operations of all lives.
     pub operations: u64,
+    /// Those of them that were writes to the journal past the operating system's cache.
+    pub direct: u64,
     lines: Option<Vec<String>>,
 }
 

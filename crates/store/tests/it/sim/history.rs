@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DIR: &str = "/data/journal";
+pub(super) const DIR: &str = "/data/journal";
 /// Subscriptions of each topic.
 const SUBSCRIPTIONS: [u32; 2] = [1, 2];
 /// Producers of each topic.
@@ -54,6 +54,8 @@ pub struct Counts {
     pub refused: u64,
     /// Bits flipped.
     pub flips: u64,
+    /// Groups written past the operating system's cache.
+    pub direct: u64,
 }
 
 impl Counts {
@@ -66,6 +68,7 @@ impl Counts {
         self.acknowledged += other.acknowledged;
         self.refused += other.refused;
         self.flips += other.flips;
+        self.direct += other.direct;
     }
 }
 
@@ -75,6 +78,7 @@ pub fn run(seed: u64, lie: Option<Lie>, story: bool) -> Outcome {
     let violation = history.run().err();
     history.disk.end();
     let (trace, story) = (history.disk.trace(), history.disk.story());
+    history.counts.direct = trace.direct;
     Outcome { violation, trace, counts: history.counts, story }
 }
 
@@ -135,6 +139,8 @@ impl History {
             segment_bytes_max: random.pick(&[1000, 8 << 10, 64 << 10]),
             sync_interval_ms: random.pick(&[0, 500]),
             unsynced_bytes_max: random.pick(&[1000, 10 << 10, 8 << 20]),
+            burst_bytes_max: random.pick(&[0, 10 << 10, 256 << 20]),
+            direct_batch_bytes_min: random.pick(&[0, 60, 32 << 10]),
             background: false,
             clock: Arc::new(clock.clone()),
             ..StoreOptions::new(DIR, Incarnation(0))

@@ -4,9 +4,10 @@
 
 use super::{EIO, NameChange, SimDisk, State, Verdict, os};
 use crate::sim::faults::Fault;
+use crate::sim::history::DIR;
 use crate::sim::inode::Inode;
 use crate::sim::random::Random;
-use danube_store::disk::{Disk, DiskFile};
+use danube_store::disk::{DIRECT_ALIGN, Disk, DiskFile};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
@@ -206,6 +207,14 @@ impl DiskFile for SimFile {
         }
         state.inodes[self.inode].write(at as usize, &bytes);
         if let Verdict::Failed(code) = verdict { os(code) } else { Ok(()) }
+    }
+
+    fn write_direct_at(&self, at: u64, bytes: IoSlice<'_>) -> io::Result<()> {
+        let aligned = [at as usize, bytes.as_ptr().addr(), bytes.len()];
+        assert!(aligned.iter().all(|it| it % DIRECT_ALIGN == 0), "{aligned:?}");
+        let in_journal = self.name.parent() == Some(Path::new(DIR));
+        self.state()?.trace.direct += u64::from(in_journal);
+        self.write_at(at, &mut [bytes])
     }
 
     fn sync_data(&self) -> io::Result<()> {
