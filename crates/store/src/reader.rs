@@ -8,6 +8,7 @@
 
 use crate::error::ReadError;
 use crate::read_batch::{ReadBatch, ReadLimit};
+use crate::runs::Run;
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
 use crate::topic::{Plan, Topic};
@@ -21,7 +22,7 @@ mod failure;
 mod journal_files;
 
 pub(crate) use failure::{Failure, explain};
-pub(crate) use journal_files::{JournalFiles, Run};
+pub(crate) use journal_files::JournalFiles;
 
 /// State of the reader thread.
 pub(crate) struct Reader {
