@@ -42,6 +42,13 @@ impl Run {
         self.skip(batch).is_some()
     }
 
+    /// Whether `batch` comes next, so that whoever reads it reads on.
+    pub(crate) fn ends_before(&self, batch: &Batch) -> bool {
+        let end = self.at + self.bytes.len() as u64;
+        let follows = batch.position >= end && batch.position - end < GAP_MAX;
+        self.file == batch.file && !self.bytes.is_empty() && follows
+    }
+
     /// The frame of `batch`, one of `all` that are read in order, as far as the file that `open`
     /// gives has it; with up to `most` bytes of those that follow it.
     pub(crate) fn frame(

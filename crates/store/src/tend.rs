@@ -3,7 +3,7 @@
 //!
 //! Law: a file goes only once a durable checkpoint does without it.
 
-use crate::archive::{Means, archive, finished_in};
+use crate::archive::{Means, Pass, archive, finished_in, takers};
 use crate::checkpoint;
 use crate::clock::SteadyWall;
 use crate::error::TendError;
@@ -19,8 +19,10 @@ use std::time::Duration;
 
 mod pace;
 mod release;
+mod taken;
 
 pub(crate) use pace::Pace;
+pub(crate) use taken::Taken;
 
 /// Longest time between two looks at what has become old.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,6 +41,8 @@ pub(crate) struct Tender {
     generation: u64,
     /// Files that the next checkpoint makes needless.
     replaced: Vec<PathBuf>,
+    /// Journal files that segments have taken over.
+    taken: Taken,
     /// Whether something changed that no checkpoint has.
     dirty: bool,
     /// Whether segments have names that are not durable.
@@ -57,7 +61,7 @@ pub(crate) struct Tender {
 
 impl Tender {
     /// Goes on after recovery; no file of a generation above `generation` exists.
-    pub(crate) fn new(shared: Arc<Shared>, generation: u64) -> Tender {
+    pub(crate) fn new(shared: Arc<Shared>, generation: u64, taken: Taken) -> Tender {
         let files = JournalFiles::new(Arc::clone(&shared));
         let means = Means { files, pace: Pace::new(Arc::clone(&shared)) };
         let (wall, replaced) = (SteadyWall::default(), Vec::new());
@@ -67,6 +71,7 @@ impl Tender {
             wall,
             generation,
             replaced,
+            taken,
             dirty: false,
             unsynced_names: false,
             checkpoint_bytes: 0,
@@ -151,16 +156,12 @@ impl Tender {
         let settle_below = self.settle_below(files_max);
         let now = self.wall.now(options.clock.wall(), options.clock.tick());
         self.generation += 1;
+        let generation = self.generation;
+        let takers = takers(&self.shared, settle_below, now);
+        let pass = Pass { settle_below, generation, now, takers };
         for topic in self.shared.each_topic() {
-            let archived = archive(
-                &self.shared,
-                &mut self.means,
-                &topic,
-                settle_below,
-                self.generation,
-                now,
-                &mut self.replaced,
-            );
+            let (means, replaced) = (&mut self.means, &mut self.replaced);
+            let archived = archive(&self.shared, means, &topic, &pass, replaced);
             self.unsynced_names |= archived.map_err(|failed| {
                 self.no_room = is_full(&failed.error);
                 TendError::io("write segments into", &failed.path, &failed.error)
@@ -172,7 +173,8 @@ impl Tender {
             self.unsynced_names = false;
         }
         let first = self.shared.files.lock().keys().next().copied();
-        self.dirty |= !self.replaced.is_empty() || first.is_some_and(|it| it < settle_below);
+        self.dirty |= !self.replaced.is_empty() || self.taken.is_unsettled();
+        self.dirty |= first.is_some_and(|it| it < settle_below);
         Ok(settle_below)
     }
 

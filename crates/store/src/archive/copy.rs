@@ -9,10 +9,10 @@ use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::reader::{Failure, JournalFiles};
 use crate::runs::Run;
-use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter};
+use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter, write_taken};
 use crate::shared::Shared;
 use crate::tend::Pace;
-use crate::topic::Topic;
+use crate::topic::{Batch, Topic};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,15 +45,33 @@ impl Copy<'_> {
             self.close()?;
         }
         let mut run = Run::default();
-        for batch in &work.batches {
-            if work.next_kept(batch.first) >= batch.end() {
+        for part in work.batches.chunk_by(|a, b| a.file == b.file) {
+            if work.taken.contains(&part[0].file) {
+                self.take_over(part)?;
                 continue;
             }
-            match files.batch(self.topic, batch, &work.batches, &mut run) {
-                Ok(read) => self.messages(work, batch.first, batch.time, &read)?,
-                Err(failure) => self.lost(failure)?,
+            for batch in part {
+                if work.next_kept(batch.first) >= batch.end() {
+                    continue;
+                }
+                match files.batch(self.topic, batch, &work.batches, &mut run) {
+                    Ok(read) => self.messages(work, batch.first, batch.time, &read)?,
+                    Err(failure) => self.lost(failure)?,
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Leaves `part`, batches of one journal file, where they are.
+    fn take_over(&mut self, part: &[Batch]) -> Result<(), ArchiveError> {
+        self.close()?;
+        let Shared { disk, options, .. } = &**self.shared;
+        let (base, sequence) = (part[0].first, part[0].file);
+        let id = SegmentId { topic: self.topic.id, base, generation: self.generation };
+        let taken = write_taken(&**disk, &options.dir, id, sequence, part);
+        let path = || id.path(&options.dir);
+        self.made.push(taken.map_err(|error| ArchiveError { path: path(), error })?);
         Ok(())
     }
 
@@ -63,11 +81,10 @@ impl Copy<'_> {
             return Ok(());
         }
         let id = SegmentId::new(self.topic.id, segment);
-        let path = id.path(&self.shared.options.dir);
-        let file = self.shared.disk.open(&path);
-        let file = file.map_err(|error| ArchiveError { path: path.clone(), error })?;
+        let Shared { disk, options, .. } = &**self.shared;
         let mut refused = Ok(());
-        let read = OpenSegment::open(file, id, segment).and_then(|mut open| {
+        let opened = OpenSegment::open(&**disk, &options.dir, id, segment);
+        let read = opened.and_then(|mut open| {
             open.read(kept, &mut |block| {
                 let BlockHeader { first, time, .. } = block.header;
                 refused = self.messages(work, first, time, &block.batch);
@@ -77,7 +94,7 @@ impl Copy<'_> {
         refused?;
         match read {
             Ok(()) => Ok(()),
-            Err(fault) => self.lost(Failure::of_segment(path, segment.base, fault)),
+            Err(fault) => self.lost(Failure::of_segment(&options.dir, &id, segment.base, fault)),
         }
     }
 

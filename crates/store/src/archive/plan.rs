@@ -2,11 +2,15 @@
 //!
 //! Law: what a topic keeps is decided here once, by what is known of it at one moment.
 
+use super::Pass;
+use super::adopt::Part;
+use crate::runs::frame_len;
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::topic::{Batch, Topic, TopicState};
 use crate::trim::{Extent, Finished, is_done, is_sparse, keep_from};
 use danube_core::{Retention, WallMs};
+use std::collections::BTreeSet;
 
 /// Segments up to this size are always written again with what follows, in bytes.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -24,6 +28,13 @@ pub(super) struct Work {
     pub segments: usize,
     /// Batches that leave the journal.
     pub batches: Vec<Batch>,
+    /// Journal files of which it takes its part over as it is.
+    pub taken: BTreeSet<u64>,
+    kept: Kept,
+}
+
+/// What a topic keeps.
+struct Kept {
     /// Offset below which age and size let everything go.
     keep_from: u64,
     retention: Retention,
@@ -33,27 +44,29 @@ pub(super) struct Work {
 }
 
 /// What there is to do with `topic`; `None` for nothing.
-pub(super) fn plan(shared: &Shared, topic: &Topic, settle_below: u64, now: WallMs) -> Option<Work> {
+pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> {
     let state = topic.state.lock();
     if state.forgotten {
         return None;
     }
-    let due = state.index.partition_point(|batch| batch.file < settle_below);
-    let batches: Vec<Batch> = state.index.range(..due).copied().collect();
+    let batches = due(&state, pass.settle_below);
     if batches.is_empty() && (state.segments.is_empty() || state.retention.is_none()) {
         return None;
     }
-    let trims =
-        state.retention.is_some() && state.subscriptions.is_some() && state.damage.is_none();
-    let retention = state.retention.filter(|_| trims).unwrap_or(Retention::FOREVER);
-    let finished = Finished::new(progress(&state));
-    let keep_from = if trims { keep_from(&retention, &extents(&state), &finished, now) } else { 0 };
+    let kept = Kept::of(&state, pass.now);
+    let Kept { keep_from, retention, finished, .. } = &kept;
     let touched = |it: &SegmentRef| {
-        it.end <= keep_from
-            || is_done(&retention, &extent_of(it), &finished)
-            || is_sparse(&retention, &extent_of(it), it.records, &finished)
+        it.end <= *keep_from
+            || is_done(retention, &extent_of(it), finished)
+            || is_sparse(retention, &extent_of(it), it.records, finished)
     };
-    let follows = batches.iter().map(|batch| u64::from(batch.payload_len)).sum();
+    let takes = |it: &u64| pass.takers.get(it).is_some_and(|takers| takers.contains(&topic.id));
+    let files = by_file(&batches);
+    let takes = files.filter(|part| takes(&part[0].file) && state.damage.is_none());
+    let taken: BTreeSet<u64> = takes.filter(|it| kept.all_of(it)).map(|it| it[0].file).collect();
+    // What a file that is taken over has is not written, and nothing can be written with it.
+    let follows = batches.iter().take_while(|batch| !taken.contains(&batch.file));
+    let follows = follows.map(|batch| u64::from(batch.payload_len)).sum();
     let segments: Vec<SegmentRef> = state.segments.iter().copied().collect();
     let merge = merge_from(&segments, follows, shared.options.segment_bytes_max);
     let placed = segments.into_iter().enumerate();
@@ -62,7 +75,45 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, settle_below: u64, now: WallM
         return None;
     }
     let segments = state.segments.len();
-    Some(Work { merged, segments, batches, keep_from, retention, finished, trims })
+    Some(Work { merged, segments, batches, taken, kept })
+}
+
+/// What `topic` has in each journal file below `settle_below`, where it has large frames there.
+pub(super) fn parts(
+    shared: &Shared,
+    topic: &Topic,
+    settle_below: u64,
+    now: WallMs,
+) -> Vec<(u64, Part)> {
+    let state = topic.state.lock();
+    if state.forgotten || state.damage.is_some() {
+        return Vec::new();
+    }
+    let min = shared.options.adopt_frame_bytes_min;
+    let batches = due(&state, settle_below);
+    let part = |batches: &[Batch]| Part {
+        bytes: batches.iter().map(frame_len).sum(),
+        frames: batches.len() as u64,
+        keeps_all: true,
+    };
+    let files: Vec<_> = by_file(&batches).filter(|it| part(it).is_large(min)).collect();
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let kept = Kept::of(&state, now);
+    let parts = files.into_iter();
+    parts.map(|it| (it[0].file, Part { keeps_all: kept.all_of(it), ..part(it) })).collect()
+}
+
+/// Batches that leave the journal.
+fn due(state: &TopicState, settle_below: u64) -> Vec<Batch> {
+    let due = state.index.partition_point(|batch| batch.file < settle_below);
+    state.index.range(..due).copied().collect()
+}
+
+/// The batches of each file.
+fn by_file(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
+    batches.chunk_by(|a, b| a.file == b.file)
 }
 
 /// Bytes of messages that `topic` has in journal file `file`, and how many of those may go as soon
@@ -85,9 +136,9 @@ pub(crate) fn finished_in(topic: &Topic, file: u64) -> (u64, u64) {
 fn merge_from(segments: &[SegmentRef], mut follows: u64, bytes_max: u64) -> usize {
     let mut at = segments.len();
     while at > 0 && follows > 0 {
-        let bytes = segments[at - 1].bytes;
+        let SegmentRef { bytes, journal, .. } = segments[at - 1];
         let small = bytes <= SMALL_BYTES || bytes <= follows.saturating_mul(GROWTH);
-        if !small || bytes + follows > bytes_max {
+        if !small || journal.is_some() || bytes + follows > bytes_max {
             break;
         }
         follows += bytes;
@@ -128,30 +179,53 @@ fn extents(state: &TopicState) -> Vec<Extent> {
 }
 
 impl Work {
-    /// About how many bytes all of it takes.
+    /// About how many bytes all of it takes that is written.
     pub fn bytes(&self) -> u64 {
         let merged: u64 = self.merged.iter().map(|(_, segment)| segment.bytes).sum();
-        let batches = self.batches.iter();
+        let batches = self.batches.iter().filter(|batch| !self.taken.contains(&batch.file));
         let added: u64 = batches.map(|batch| u64::from(batch.payload_len) + BATCH_BYTES).sum();
         merged + added
     }
 
     /// The first offset from `offset` on that is kept.
     pub fn next_kept(&self, offset: u64) -> u64 {
-        let offset = offset.max(self.keep_from);
-        if self.trims && self.retention.drop_finished {
-            self.finished.next_unfinished(offset)
-        } else {
-            offset
-        }
+        self.kept.next(offset)
     }
 
     /// Where the run of kept offsets that begins at `offset` ends, at most at `end`.
     pub fn kept_until(&self, offset: u64, end: u64) -> u64 {
-        if !(self.trims && self.retention.drop_finished) {
+        if !self.kept.drops_finished() {
             return end;
         }
         (offset..end).find(|it| self.next_kept(*it) != *it).unwrap_or(end)
+    }
+}
+
+impl Kept {
+    fn of(state: &TopicState, now: WallMs) -> Kept {
+        let trims =
+            state.retention.is_some() && state.subscriptions.is_some() && state.damage.is_none();
+        let retention = state.retention.filter(|_| trims).unwrap_or(Retention::FOREVER);
+        let finished = Finished::new(progress(state));
+        let keep_from =
+            if trims { keep_from(&retention, &extents(state), &finished, now) } else { 0 };
+        Kept { keep_from, retention, finished, trims }
+    }
+
+    fn drops_finished(&self) -> bool {
+        self.trims && self.retention.drop_finished
+    }
+
+    fn next(&self, offset: u64) -> u64 {
+        let offset = offset.max(self.keep_from);
+        if self.drops_finished() { self.finished.next_unfinished(offset) } else { offset }
+    }
+
+    /// Whether everything in `batches`, which are not none, is kept.
+    fn all_of(&self, batches: &[Batch]) -> bool {
+        let (Some(first), Some(last)) = (batches.first(), batches.last()) else { return false };
+        self.keep_from <= first.first
+            && !(self.drops_finished() && self.finished.may_have(first.first, last.end()))
     }
 }
 
@@ -169,6 +243,7 @@ mod tests {
             records: 1,
             first_time: 0,
             last_time: 0,
+            journal: None,
         };
         let k = |kib: u64| kib << 10;
         let table: [(&[u64], u64, usize); 7] = [
@@ -184,5 +259,7 @@ mod tests {
             let segments: Vec<SegmentRef> = sizes.iter().map(|bytes| segment(*bytes)).collect();
             assert_eq!(merge_from(&segments, follows, 64 << 20), expected, "{sizes:?} {follows}");
         }
+        let taken = SegmentRef { journal: Some(1), ..segment(k(9)) };
+        assert_eq!(merge_from(&[segment(k(9)), taken], k(9), 64 << 20), 2, "it was taken over");
     }
 }

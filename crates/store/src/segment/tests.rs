@@ -31,7 +31,7 @@ fn sample(dir: &Path) -> (SegmentRef, Vec<u8>) {
 }
 
 fn read(dir: &Path, segment: &SegmentRef, from: u64) -> Result<Vec<(u64, String)>, SegmentFault> {
-    let mut open = OpenSegment::open(OsDisk.open(&id().path(dir))?, id(), segment)?;
+    let mut open = OpenSegment::open(&OsDisk, dir, id(), segment)?;
     let mut found = Vec::new();
     open.read(from, &mut |block| {
         let texts = block.batch.records().map(|it| String::from_utf8_lossy(&it).into_owned());
@@ -41,16 +41,20 @@ fn read(dir: &Path, segment: &SegmentRef, from: u64) -> Result<Vec<(u64, String)
     Ok(found)
 }
 
-#[test]
-fn a_segments_bytes_are_pinned() {
-    let dir = tempfile::tempdir().expect("directory");
-    let (segment, bytes) = sample(dir.path());
+fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for line in bytes.chunks(16) {
         let line: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(text, "{}", line.join(" ")).expect("writes to a string");
     }
-    expect_file!["testdata/segment.hex"].assert_eq(&text);
+    text
+}
+
+#[test]
+fn a_segments_bytes_are_pinned() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (segment, bytes) = sample(dir.path());
+    expect_file!["testdata/segment.hex"].assert_eq(&hex(&bytes));
     assert_eq!(segment.bytes, bytes.len() as u64);
     assert_eq!((segment.base, segment.end, segment.records), (3, 8, 4));
     assert_eq!((segment.first_time, segment.last_time), (1000, 2000));
@@ -69,8 +73,7 @@ fn what_was_written_is_read_from_any_offset_and_found_by_time() {
             .collect();
         assert_eq!(read(dir.path(), &segment, from).expect("reads"), expected, "from {from}");
     }
-    let file = OsDisk.open(&id().path(dir.path())).expect("opens");
-    let mut open = OpenSegment::open(file, id(), &segment).expect("opens");
+    let mut open = OpenSegment::open(&OsDisk, dir.path(), id(), &segment).expect("opens");
     for (time, offset) in [(0, Some(3)), (1000, Some(3)), (1001, Some(7)), (2001, None)] {
         assert_eq!(open.offset_at(time).expect("reads"), offset, "at {time}");
     }
@@ -86,8 +89,7 @@ fn large_segments_are_found_by_their_index() {
         writer.push(offset, offset / 10, &one(&record), 0..1).expect("takes it");
     }
     let segment = writer.finish(&OsDisk).expect("finishes");
-    let file = OsDisk.open(&id().path(dir.path())).expect("opens");
-    let mut open = OpenSegment::open(file, id(), &segment).expect("opens");
+    let mut open = OpenSegment::open(&OsDisk, dir.path(), id(), &segment).expect("opens");
     // Forward in steps, as a reader of old history does, then anywhere.
     for from in (3..4000).step_by(77).chain([3999, 3, 2000, 17]) {
         let mut first = None;
