@@ -49,7 +49,7 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> 
     if state.forgotten {
         return None;
     }
-    let batches = due(&state, pass.settle_below);
+    let batches: Vec<Batch> = due(&state, pass.settle_below).copied().collect();
     if batches.is_empty() && (state.segments.is_empty() || state.retention.is_none()) {
         return None;
     }
@@ -61,9 +61,9 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> 
             || is_sparse(retention, &extent_of(it), it.records, finished)
     };
     let takes = |it: &u64| pass.takers.get(it).is_some_and(|takers| takers.contains(&topic.id));
-    let files = by_file(&batches);
-    let takes = files.filter(|part| takes(&part[0].file) && state.damage.is_none());
-    let taken: BTreeSet<u64> = takes.filter(|it| kept.all_of(it)).map(|it| it[0].file).collect();
+    let shares = shares(batches.iter()).into_iter();
+    let takes = shares.filter(|share| takes(&share.file) && state.damage.is_none());
+    let taken: BTreeSet<u64> = takes.filter(|it| kept.all_of(it)).map(|it| it.file).collect();
     // What a file that is taken over has is not written, and nothing can be written with it.
     let follows = batches.iter().take_while(|batch| !taken.contains(&batch.file));
     let follows = follows.map(|batch| u64::from(batch.payload_len)).sum();
@@ -78,7 +78,7 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> 
     Some(Work { merged, segments, batches, taken, kept })
 }
 
-/// What `topic` has in each journal file below `settle_below`, where it has large frames there.
+/// What `topic` has in each journal file below `settle_below`, where its frames are large.
 pub(super) fn parts(
     shared: &Shared,
     topic: &Topic,
@@ -90,30 +90,51 @@ pub(super) fn parts(
         return Vec::new();
     }
     let min = shared.options.adopt_frame_bytes_min;
-    let batches = due(&state, settle_below);
-    let part = |batches: &[Batch]| Part {
-        bytes: batches.iter().map(frame_len).sum(),
-        frames: batches.len() as u64,
-        keeps_all: true,
-    };
-    let files: Vec<_> = by_file(&batches).filter(|it| part(it).is_large(min)).collect();
-    if files.is_empty() {
+    let mut shares = shares(due(&state, settle_below));
+    shares.retain(|share| share.part.is_large(min));
+    if shares.is_empty() {
         return Vec::new();
     }
     let kept = Kept::of(&state, now);
-    let parts = files.into_iter();
-    parts.map(|it| (it[0].file, Part { keeps_all: kept.all_of(it), ..part(it) })).collect()
+    let part = |share: &Share| Part { keeps_all: kept.all_of(share), ..share.part };
+    shares.iter().map(|share| (share.file, part(share))).collect()
 }
 
 /// Batches that leave the journal.
-fn due(state: &TopicState, settle_below: u64) -> Vec<Batch> {
+fn due(state: &TopicState, settle_below: u64) -> impl Iterator<Item = &Batch> {
     let due = state.index.partition_point(|batch| batch.file < settle_below);
-    state.index.range(..due).copied().collect()
+    state.index.range(..due)
 }
 
-/// The batches of each file.
-fn by_file(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
-    batches.chunk_by(|a, b| a.file == b.file)
+/// What one topic has in one journal file.
+struct Share {
+    file: u64,
+    /// Its first offset there.
+    first: u64,
+    /// One past the last.
+    end: u64,
+    part: Part,
+}
+
+/// The share in each file that `batches` are in.
+fn shares<'a>(batches: impl Iterator<Item = &'a Batch>) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    for batch in batches {
+        let Batch { file, first, .. } = *batch;
+        let (bytes, end) = (frame_len(batch), batch.end());
+        match shares.last_mut().filter(|share| share.file == file) {
+            Some(share) => {
+                share.end = end;
+                share.part.bytes += bytes;
+                share.part.frames += 1;
+            }
+            None => {
+                let part = Part { bytes, frames: 1, keeps_all: true };
+                shares.push(Share { file, first, end, part });
+            }
+        }
+    }
+    shares
 }
 
 /// Bytes of messages that `topic` has in journal file `file`, and how many of those may go as soon
@@ -221,11 +242,10 @@ impl Kept {
         if self.drops_finished() { self.finished.next_unfinished(offset) } else { offset }
     }
 
-    /// Whether everything in `batches`, which are not none, is kept.
-    fn all_of(&self, batches: &[Batch]) -> bool {
-        let (Some(first), Some(last)) = (batches.first(), batches.last()) else { return false };
-        self.keep_from <= first.first
-            && !(self.drops_finished() && self.finished.may_have(first.first, last.end()))
+    /// Whether everything in `share` is kept.
+    fn all_of(&self, share: &Share) -> bool {
+        let may_go = self.drops_finished() && self.finished.may_have(share.first, share.end);
+        self.keep_from <= share.first && !may_go
     }
 }
 
