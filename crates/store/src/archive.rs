@@ -31,6 +31,7 @@ use adopt::{Part, decide};
 use copy::Copy;
 use plan::{Work, parts, plan};
 
+pub(crate) use adopt::is_thin;
 pub(crate) use plan::finished_in;
 
 /// What copying takes: open files, and its pace.
@@ -60,6 +61,8 @@ pub(crate) struct Pass {
     pub now: WallMs,
     /// Which topics take over which of those files.
     pub takers: Takers,
+    /// Files that were taken over and of which little is wanted any more.
+    pub thin: BTreeSet<u64>,
 }
 
 /// Topics that take over their part of a journal file, by its sequence.

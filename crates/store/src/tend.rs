@@ -12,6 +12,7 @@ use crate::room::{is_full, keep_reserve, reserve_bytes};
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
 use danube_core::Tick;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -158,7 +159,10 @@ impl Tender {
         self.generation += 1;
         let generation = self.generation;
         let takers = takers(&self.shared, settle_below, now);
-        let pass = Pass { settle_below, generation, now, takers };
+        // Where there is no room, nothing is written that can stay as it is.
+        let has_room = !self.shared.tight.load(Relaxed) && self.next_pause == 1;
+        let thin = if has_room { self.taken.thin(&self.shared) } else { BTreeSet::new() };
+        let pass = Pass { settle_below, generation, now, takers, thin };
         for topic in self.shared.each_topic() {
             let (means, replaced) = (&mut self.means, &mut self.replaced);
             let archived = archive(&self.shared, means, &topic, &pass, replaced);

@@ -5,7 +5,7 @@
 //! becomes of the file ([`tend`](crate::tend)).
 //!
 //! Law: numbers in, a decision out; at least seven eighths of a file that is taken over are wanted, and
-//! what is small is gathered into segments.
+//! half of it later on; what is small is gathered into segments.
 
 use danube_core::TopicId;
 use std::collections::BTreeSet;
@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 const TOPIC_SHARE: u64 = 8;
 /// Of so many parts of the file, one at most is not taken over.
 const REST_SHARE: u64 = 8;
+
+/// Of a file that was taken over, less than one of so many parts is not worth the room.
+const THIN_SHARE: u64 = 2;
 
 /// What a topic has in one full journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,12 @@ pub(super) fn decide(
         return BTreeSet::new();
     }
     takers().map(|(id, _)| *id).collect()
+}
+
+/// Whether so little of a file of `len` bytes that was taken over is still wanted, `bytes`, that it is
+/// better written again: else one topic that keeps a little for long would keep all of the file.
+pub(crate) fn is_thin(len: u64, bytes: u64) -> bool {
+    bytes < len / THIN_SHARE
 }
 
 #[cfg(test)]

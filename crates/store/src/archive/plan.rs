@@ -55,8 +55,10 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> 
     }
     let kept = Kept::of(&state, pass.now);
     let Kept { keep_from, retention, finished, .. } = &kept;
+    let is_thin = |it: &u64| pass.thin.contains(it) && state.damage.is_none();
     let touched = |it: &SegmentRef| {
         it.end <= *keep_from
+            || it.journal.as_ref().is_some_and(is_thin)
             || is_done(retention, &extent_of(it), finished)
             || is_sparse(retention, &extent_of(it), it.records, finished)
     };

@@ -14,7 +14,9 @@ mod taken;
 mod write;
 
 pub(crate) use read::{Block, OpenSegment, SegmentFault, survey};
-pub(crate) use taken::{decode_taken, encode_taken, frames_path, frames_sequence, write_taken};
+pub(crate) use taken::{
+    decode_taken, encode_taken, frames_path, frames_sequence, open_frames, write_taken,
+};
 pub(crate) use write::SegmentWriter;
 
 use danube_core::TopicId;

@@ -7,9 +7,10 @@
 //! and nothing else is ever written to it or gets its name.
 
 use super::remove;
-use crate::segment::{SEGMENT_DIR, frames_path};
+use crate::archive::is_thin;
+use crate::segment::{SEGMENT_DIR, frames_path, open_frames};
 use crate::shared::Shared;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +22,8 @@ pub(crate) struct Taken {
     pub all: BTreeSet<u64>,
     /// Those that are no journal files any more, and still have their names as such.
     pub unmoved: BTreeSet<u64>,
+    /// Their sizes, as far as those were wanted.
+    pub lens: BTreeMap<u64, u64>,
 }
 
 impl Taken {
@@ -36,6 +39,35 @@ impl Taken {
         } else {
             shared.path(sequence)
         }
+    }
+
+    /// Those of which segments have so little that what they have is better written again.
+    pub(super) fn thin(&mut self, shared: &Shared) -> BTreeSet<u64> {
+        if self.all.is_empty() {
+            return BTreeSet::new();
+        }
+        let Shared { disk, options, .. } = shared;
+        let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+        for topic in shared.each_topic() {
+            for segment in &topic.state.lock().segments {
+                if let Some(sequence) = segment.journal {
+                    *wanted.entry(sequence).or_default() += segment.bytes;
+                }
+            }
+        }
+        let Taken { lens, .. } = self;
+        wanted.retain(|sequence, bytes| {
+            let known = lens.get(sequence).copied();
+            let len = known.or_else(|| {
+                let opened = open_frames(&**disk, &options.dir, *sequence);
+                // What cannot be looked at is told by whoever reads it.
+                let len = opened.and_then(|file| file.len()).ok()?;
+                lens.insert(*sequence, len);
+                Some(len)
+            });
+            len.is_some_and(|len| is_thin(len, *bytes))
+        });
+        wanted.into_keys().collect()
     }
 
     /// Goes by a checkpoint that is durable and whose segments `need` such files: `released` of them
@@ -56,6 +88,7 @@ impl Taken {
             let path = self.path(shared, sequence);
             self.all.remove(&sequence);
             self.unmoved.remove(&sequence);
+            self.lens.remove(&sequence);
             // As a journal file it goes with the others.
             if !shared.files.lock().contains_key(&sequence) && !kept.contains(&path) {
                 remove(shared, vec![path]);

@@ -174,6 +174,29 @@ fn what_is_nearly_finished_is_written_again_and_lets_the_file_go() {
     assert_eq!(files(dir.path(), "frames"), frames);
 }
 
+#[test]
+fn a_little_that_is_kept_for_long_does_not_keep_the_whole_file() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open_large(dir.path());
+    for at in 0..24 {
+        let (id, own) = if at % 4 == 0 { (1, at / 4) } else { (2, at - at / 4 - 1) };
+        fill(&topic(&store, id), own..own + 1);
+    }
+    tend(&store);
+    assert_eq!((store.stats().files_adopted, files(dir.path(), "frames").len()), (2, 2));
+    for id in [1, 2] {
+        topic(&store, id).set_retention(Retention { drop_finished: id == 2, ..Retention::FOREVER });
+        topic(&store, id).set_subscriptions([(SubscriptionId(1), Offset(0))]);
+    }
+    record(&topic(&store, 2), 1, Step::Finished { first: Offset(0), end: Offset(18) }).expect("");
+    // The first pass lets go what is finished, the second finds that little is left.
+    tend(&store);
+    assert_eq!(files(dir.path(), "frames"), [], "what topic 1 has of them was written again");
+    assert_eq!(texts(&topic(&store, 1)), expected(1, 0..6));
+    drop(store);
+    assert_eq!(texts(&topic(&open_large(dir.path()), 1)), expected(1, 0..6));
+}
+
 /// A real disk on which no journal file can be moved to the segments, or something happens just
 /// before a file is opened.
 #[derive(Clone, Default)]
