@@ -99,26 +99,26 @@ pub(crate) fn archive(
     pass: &Pass,
     replaced: &mut Vec<PathBuf>,
 ) -> Result<bool, ArchiveError> {
-    let Some(work) = plan(shared, topic, pass) else { return Ok(false) };
-    let generation = pass.generation;
-    let rest = work.bytes();
     let Means { files, pace } = means;
-    let mut copy = Copy { shared, topic, generation, pace, open: None, made: Vec::new(), rest };
-    let copied = copy.all(&work, files);
-    let made = match copied.and_then(|()| copy.close()) {
-        Ok(()) => copy.made,
-        Err(error) => {
-            if let Some(open) = copy.open.take() {
-                open.discard(&*shared.disk);
-            }
-            let made = copy.made.iter().map(|it| SegmentId::new(topic.id, it));
-            shared.leavings.lock().extend(made.map(|id| id.path(&shared.options.dir)));
-            return Err(error);
+    loop {
+        let Some(work) = plan(shared, topic, pass) else { return Ok(false) };
+        let mut copy = Copy::new(shared, topic, pass.generation, pace, work.bytes());
+        let copied = copy.all(&work, files).and_then(|()| copy.close());
+        let Copy { open, made, spoilt, .. } = copy;
+        if copied.is_ok() && !spoilt {
+            let wrote = !made.is_empty();
+            swap(shared, topic, &work, made, replaced);
+            return Ok(wrote);
         }
-    };
-    let wrote = !made.is_empty();
-    swap(shared, topic, &work, made, replaced);
-    Ok(wrote)
+        if let Some(open) = open {
+            open.discard(&*shared.disk);
+        }
+        let made = made.iter().map(|it| SegmentId::new(topic.id, it));
+        shared.leavings.lock().extend(made.map(|id| id.path(&shared.options.dir)));
+        copied?;
+        // A segment that is damaged stays as it is, for whoever repairs it. The topic is stopped by
+        // now, so that the next plan has only its batches.
+    }
 }
 
 /// Puts what was made in the place of what it was made from.

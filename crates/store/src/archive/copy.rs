@@ -19,17 +19,31 @@ use std::sync::Arc;
 
 /// Segments being written.
 pub(super) struct Copy<'a> {
-    pub shared: &'a Arc<Shared>,
-    pub topic: &'a Topic,
-    pub generation: u64,
-    pub pace: &'a mut Pace,
+    shared: &'a Arc<Shared>,
+    topic: &'a Topic,
+    generation: u64,
+    pace: &'a mut Pace,
     pub open: Option<SegmentWriter>,
     pub made: Vec<SegmentRef>,
+    /// Whether a segment that was to be written again is damaged.
+    pub spoilt: bool,
     /// About how many bytes are still to come.
-    pub rest: u64,
+    rest: u64,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    /// Nothing yet, of about `rest` bytes.
+    pub fn new(
+        shared: &'a Arc<Shared>,
+        topic: &'a Topic,
+        generation: u64,
+        pace: &'a mut Pace,
+        rest: u64,
+    ) -> Copy<'a> {
+        let (open, made, spoilt) = (None, Vec::new(), false);
+        Copy { shared, topic, generation, pace, open, made, spoilt, rest }
+    }
+
     /// Copies everything that is kept.
     pub fn all(&mut self, work: &Work, files: &mut JournalFiles) -> Result<(), ArchiveError> {
         let mut follows = 0;
@@ -39,6 +53,9 @@ impl Copy<'_> {
                 self.close()?;
             }
             self.segment(work, segment)?;
+            if self.spoilt {
+                return Ok(());
+            }
             follows = at + 1;
         }
         if follows != work.segments {
@@ -94,7 +111,11 @@ impl Copy<'_> {
         refused?;
         match read {
             Ok(()) => Ok(()),
-            Err(fault) => self.lost(Failure::of_segment(&options.dir, &id, segment.base, fault)),
+            Err(fault) => {
+                self.lost(Failure::of_segment(&options.dir, &id, segment.base, fault))?;
+                self.spoilt = true;
+                Ok(())
+            }
         }
     }
 

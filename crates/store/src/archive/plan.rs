@@ -70,7 +70,11 @@ pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> 
     let follows = batches.iter().take_while(|batch| !taken.contains(&batch.file));
     let follows = follows.map(|batch| u64::from(batch.payload_len)).sum();
     let segments: Vec<SegmentRef> = state.segments.iter().copied().collect();
-    let merge = merge_from(&segments, follows, shared.options.segment_bytes_max);
+    // What is damaged stays as it is, and what is not known to be whole with it.
+    let merge = match state.damage {
+        Some(_) => segments.len(),
+        None => merge_from(&segments, follows, shared.options.segment_bytes_max),
+    };
     let placed = segments.into_iter().enumerate();
     let merged: Vec<_> = placed.filter(|(at, it)| *at >= merge || touched(it)).collect();
     if merged.is_empty() && batches.is_empty() {

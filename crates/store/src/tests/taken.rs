@@ -197,6 +197,40 @@ fn a_little_that_is_kept_for_long_does_not_keep_the_whole_file() {
     assert_eq!(texts(&topic(&open_large(dir.path()), 1)), expected(1, 0..6));
 }
 
+#[test]
+fn what_is_damaged_is_not_written_again_but_kept_for_a_repair() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open_large(dir.path());
+    let log = topic(&store, 1);
+    let drops = Retention { drop_finished: true, ..Retention::FOREVER };
+    log.set_retention(drops);
+    log.set_subscriptions([(SubscriptionId(1), Offset(0))]);
+    fill(&log, 0..25);
+    put(&topic(&store, 2), "other");
+    tend(&store);
+    let frames = files(dir.path(), "frames");
+    assert_eq!(frames.len(), 2);
+    let mut bytes = fs::read(&frames[0].0).expect("reads");
+    bytes[64 + 70] ^= 1;
+    fs::write(&frames[0].0, &bytes).expect("writes");
+    // All but the damaged one is finished, so that it would be written again.
+    record(&log, 1, Step::Finished { first: Offset(1), end: Offset(9) }).expect("records");
+    fill(&log, 25..40);
+    tend(&store);
+    assert!(log.damage().is_some_and(|damage| damage.file == frames[0].0), "{:?}", log.damage());
+    assert_eq!(fs::read(&frames[0].0).expect("is there"), bytes);
+    assert_eq!(store.stats().topics_damaged, 1);
+    assert!(store.stats().files <= 2, "the journal does not wait for it");
+    assert_eq!(texts(&topic(&store, 2)), ["other"]);
+    drop(store);
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let repaired = doctor::repair(&disk, dir.path()).expect("repairs");
+    assert!(repaired.after.problems.is_empty(), "{repaired:?}");
+    let store = open_large(dir.path());
+    let left = read(&topic(&store, 1), 0, ALL).expect("reads");
+    assert_eq!(left.start, Offset(10), "what the file had is in quarantine");
+}
+
 /// A real disk on which no journal file can be moved to the segments, or something happens just
 /// before a file is opened.
 #[derive(Clone, Default)]
