@@ -31,8 +31,7 @@ pub(crate) fn files(disk: &dyn Disk, dir: &Path) -> Result<Vec<FileNote>, OpenEr
             Err(error) => unreadable(error),
         };
         // Scanning wants a handle of its own.
-        let journal = journal_sequence(&path).or_else(|| frames_sequence(&path));
-        let what = match (journal, file) {
+        let what = match (journal_sequence(&path), file) {
             (Some(sequence), Ok(file)) => {
                 let frames = Scan::new(file, sequence).and_then(frames);
                 format!("{what}{}", frames.unwrap_or_else(|error| unreadable(&error)))

@@ -236,10 +236,12 @@ fn what_is_damaged_is_not_written_again_but_kept_for_a_repair() {
 #[derive(Clone, Default)]
 struct Hooked(Arc<Hook>);
 
+type Action = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct Hook {
     no_moves: AtomicBool,
-    before: Mutex<Option<(PathBuf, Box<dyn FnOnce() + Send>)>>,
+    before: Mutex<Option<(PathBuf, Action)>>,
 }
 
 impl Hooked {

@@ -320,13 +320,16 @@ impl History {
         let mut journal = self.disk.names();
         journal.retain(|path| is_journal(path));
         let newest = journal.split_off(journal.len().saturating_sub(2));
+        // They are few, so that chance alone would hardly ever meet them.
+        let taken = self.disk.names().iter().any(|path| is_taken(path)) && self.random.chance(50);
         let may = |path: &Path| {
+            if taken {
+                return is_taken(path);
+            }
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             // One copy of the checkpoint may go; the other stands in for it.
-            let settled = name.starts_with("journal-")
-                || name.ends_with(".seg")
-                || name.ends_with(".frames")
-                || name == "checkpoint.1";
+            let settled =
+                name.starts_with("journal-") || name.ends_with(".seg") || name == "checkpoint.1";
             settled && !newest.iter().any(|new| new == path)
         };
         if let Some(path) = self.disk.flip(may) {
