@@ -51,7 +51,8 @@ impl Taken {
         for topic in shared.each_topic() {
             for segment in &topic.state.lock().segments {
                 if let Some(sequence) = segment.journal {
-                    *wanted.entry(sequence).or_default() += segment.bytes;
+                    let bytes = wanted.entry(sequence).or_default();
+                    *bytes = bytes.saturating_add(segment.bytes);
                 }
             }
         }
