@@ -97,6 +97,17 @@ fn run(first: u64, histories: u64, lie: Option<Lie>) -> ExitCode {
         counts.refused,
         wrong.len(),
     );
+    println!(
+        "{} histories took {} journal files over; {} starts found such files, {} were moved late, {} \
+         went, {} of their segments were written again, {} bits of them were flipped",
+        counts.adopting,
+        counts.adopted,
+        counts.adopted_found,
+        counts.adopted_late,
+        counts.adopted_gone,
+        counts.adopted_rewritten,
+        counts.flips_taken,
+    );
     wrong.sort();
     for (seed, violation) in wrong.iter().take(TOLD_MAX) {
         println!("seed {seed}: {violation}");

@@ -44,7 +44,8 @@ pub trait Disk: Send + Sync + 'static {
     /// As the file system says.
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// Gives the file `from` the name `to`, in place of what had it; both are in one directory.
+    /// Gives the file `from` the name `to`, in place of what had it; both are in one directory, or in
+    /// two of one file system. A power loss leaves one of the two names.
     ///
     /// # Errors
     /// As the file system says.

@@ -13,8 +13,8 @@ use crate::extras::{self, Extras};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, messages_are_whole};
 use crate::header::{FILE_HEADER_LEN, FileHeader};
 use crate::segment::{
-    BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, OpenSegment, SegmentId,
-    SegmentRef, decode_index, encode_index,
+    BLOCK_HEADER_LEN, BlockHeader, HEADER_LEN, OpenSegment, SegmentId, decode_index, decode_taken,
+    encode_index, encode_taken, frames_path, survey,
 };
 use crate::{ReadLimit, Store, StoreOptions, step};
 use bytes::Bytes;
@@ -78,17 +78,22 @@ pub fn segment(bytes: &[u8]) {
     if let Some(index) = decode_index(bytes) {
         assert_eq!(encode_index(&index), bytes);
     }
-    let Some(last) = bytes.last_chunk::<FOOTER_LEN>() else { return };
-    // A footer that holds makes the rest reachable; without one, one is made up.
-    let footer = Footer::decode(last, &id);
-    let (end, records) = footer.map_or((9, 9), |footer| (footer.end, footer.records));
-    let len = bytes.len() as u64;
-    let (first_time, last_time) = (0, u64::MAX);
-    let segment = SegmentRef { base, end, generation, bytes: len, records, first_time, last_time };
-    let file: Arc<dyn DiskFile> = Arc::new(MemoryFile(Mutex::new(bytes.to_vec())));
-    if let Ok(mut open) = OpenSegment::open(file, id, &segment) {
+    if let Some(batches) = decode_taken(bytes, 3) {
+        assert_eq!(encode_taken(&batches), bytes);
+    }
+    // The journal file that it has taken over, if it says so, has the same bytes.
+    let (disk, dir) = (MemoryDisk::default(), Path::new(DIR));
+    let put = |path| disk.put(path, bytes.to_vec());
+    put(id.path(dir));
+    let header = bytes.first_chunk().and_then(SegmentId::decode_header);
+    if let Some((_, _, journal)) = header {
+        put(frames_path(dir, journal));
+    }
+    // A footer that holds makes the rest reachable.
+    let Ok(segment) = survey(&disk, dir, id) else { return };
+    if let Ok(mut open) = OpenSegment::open(&disk, dir, id, &segment) {
         let _ = open.read(0, &mut |_| true);
-        let _ = open.read(end / 2, &mut |_| false);
+        let _ = open.read(segment.end / 2, &mut |_| false);
         let _ = open.offset_at(1);
     }
 }
@@ -112,8 +117,7 @@ pub fn open(bytes: &[u8]) {
         let len = usize::from(u16::from_le_bytes([head[1], head[2]])).min(tail.len());
         let (content, after) = tail.split_at(len);
         rest = after;
-        let file = Arc::new(MemoryFile(Mutex::new(content.to_vec())));
-        disk.0.lock().insert(name(dir, head[0]), file);
+        disk.put(name(dir, head[0]), content.to_vec());
     }
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let seen = doctor::examine(&disk, dir);
@@ -126,6 +130,9 @@ pub fn open(bytes: &[u8]) {
 
 fn name(dir: &Path, number: u8) -> PathBuf {
     let segment = |topic, base| SegmentId { topic: TopicId(topic), base, generation: 1 }.path(dir);
+    if number >= 0x80 {
+        return frames_path(dir, u64::from(number & 3));
+    }
     match number % 8 {
         0 => crate::checkpoint::path(dir, 0),
         1 => crate::checkpoint::path(dir, 1),
@@ -177,6 +184,12 @@ fn use_it(disk: &Arc<dyn Disk>, dir: &Path, start: u32) {
 struct MemoryDisk(Mutex<BTreeMap<PathBuf, Arc<MemoryFile>>>);
 
 struct MemoryFile(Mutex<Vec<u8>>);
+
+impl MemoryDisk {
+    fn put(&self, path: PathBuf, bytes: Vec<u8>) {
+        self.0.lock().insert(path, Arc::new(MemoryFile(Mutex::new(bytes))));
+    }
+}
 
 impl Disk for MemoryDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

@@ -18,7 +18,8 @@
 //! | what happens when the disk refuses, or is full | `writer`, `journal`, `room` |
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
-//! | how a read finds its bytes | `topic`, `reader`, `cache` |
+//! | how a read finds its bytes | `topic`, `reader`, `runs`, `cache` |
+//! | what becomes of full journal files | `tend`, `archive`, `segment` |
 
 mod aligned;
 mod archive;
@@ -49,6 +50,7 @@ mod recovery;
 mod replay;
 mod restore;
 mod room;
+mod runs;
 mod scan;
 mod secure;
 mod segment;

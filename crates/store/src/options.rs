@@ -62,6 +62,10 @@ pub struct StoreOptions {
     pub spare_files_max: usize,
     /// Size from which on a segment is not added to, in bytes.
     pub segment_bytes_max: u64,
+    /// A topic's part of a full journal file that it keeps is not copied into a segment, but the file
+    /// is kept as it is, where its frames have at least so many bytes on the average, and where such
+    /// parts are nearly all of the file.
+    pub adopt_frame_bytes_min: u64,
     /// Whether segments, checkpoints and retention run on a thread of their own. Without it they
     /// run when [`Store::tend`](crate::Store::tend) is called.
     pub background: bool,
@@ -91,6 +95,7 @@ impl StoreOptions {
             journal_files_max: 8,
             spare_files_max: 2,
             segment_bytes_max: 64 << 20,
+            adopt_frame_bytes_min: 32 << 10,
             background: true,
             clock: Arc::new(NoClock),
         }
@@ -151,6 +156,8 @@ pub struct StoreStats {
     pub reads_disk: u64,
     /// Journal files begun after the first.
     pub rotations: u64,
+    /// Journal files that segments have taken over as they were, so that they were not copied.
+    pub files_adopted: u64,
     /// Files removed because nobody needs their messages any more.
     pub files_removed: u64,
     /// How long groups took to be written and, where asked for, synced.

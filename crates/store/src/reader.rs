@@ -8,6 +8,7 @@
 
 use crate::error::ReadError;
 use crate::read_batch::{ReadBatch, ReadLimit};
+use crate::runs::Run;
 use crate::segment::{OpenSegment, SegmentFault, SegmentId, SegmentRef};
 use crate::shared::{Read, Shared, Wanted, answer};
 use crate::topic::{Plan, Topic};
@@ -21,7 +22,7 @@ mod failure;
 mod journal_files;
 
 pub(crate) use failure::{Failure, explain};
-pub(crate) use journal_files::{JournalFiles, Run};
+pub(crate) use journal_files::JournalFiles;
 
 /// State of the reader thread.
 pub(crate) struct Reader {
@@ -142,11 +143,11 @@ impl Reader {
         let entry = match self.segments.iter().position(|(open, _)| *open == id) {
             Some(at) => self.segments.remove(at).expect("found just now"),
             None => {
-                let file = self.shared.disk.open(&id.path(&self.shared.options.dir))?;
                 if self.segments.len() >= SEGMENTS_MAX {
                     self.segments.pop_front();
                 }
-                (id, OpenSegment::open(file, id, segment)?)
+                let Shared { disk, options, .. } = &*self.shared;
+                (id, OpenSegment::open(&**disk, &options.dir, id, segment)?)
             }
         };
         self.segments.push_back(entry);
@@ -162,7 +163,7 @@ impl Reader {
     ) -> Failure {
         let id = SegmentId::new(topic.id, segment);
         self.segments.retain(|(open, _)| *open != id);
-        Failure::of_segment(id.path(&self.shared.options.dir), offset, fault)
+        Failure::of_segment(&self.shared.options.dir, &id, offset, fault)
     }
 
     fn offset_at(&mut self, topic: &Topic, time: u64) -> Result<u64, ReadError> {

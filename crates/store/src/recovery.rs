@@ -22,6 +22,7 @@ use crate::options::RecoveryProgress;
 use crate::restore::{self, Restored};
 use crate::secure::{Unsecured, mark};
 use crate::segment::SegmentId;
+use crate::tend::Taken;
 use crate::topic::TopicState;
 use danube_core::{Incarnation, TopicId};
 use std::collections::{BTreeMap, HashMap};
@@ -44,6 +45,8 @@ pub(crate) struct Recovered {
     pub spares: Vec<PathBuf>,
     /// Files that nothing needs any more.
     pub leavings: Vec<PathBuf>,
+    /// Journal files that segments have taken over.
+    pub taken: Taken,
     /// Sequence of the next file.
     pub next_sequence: u64,
     /// Where the next frame goes.
@@ -75,9 +78,11 @@ pub(crate) fn recover(
     let Loaded { newest: checkpoint, safe_id } = checkpoint::load(disk, dir, &files)?;
     check_checkpoint(checkpoint.as_ref(), ours, dir)?;
     let from = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.journal_from);
-    let released: Vec<Found> = files.extract_if(.., |file| file.sequence < from).collect();
-    let Restored { topics, mut leavings, .. } = restore::topics(disk, dir, checkpoint.as_ref())?;
-    leavings.extend(released.into_iter().map(|file| file.path));
+    let restored = restore::topics(disk, dir, checkpoint.as_ref(), &files)?;
+    let Restored { topics, mut leavings, taken } = restored;
+    let released = files.extract_if(.., |file| file.sequence < from);
+    let needless = released.filter(|file| !taken.unmoved.contains(&file.sequence));
+    leavings.extend(needless.map(|file| file.path));
     let newest = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.id);
     let left = leavings.iter().filter_map(|path| SegmentId::parse(&path.with_extension("seg")));
     let generation = left.fold(newest, |highest, id| highest.max(id.generation));
@@ -109,6 +114,7 @@ pub(crate) fn recover(
             topics,
             spares: listing.spares,
             leavings,
+            taken,
             next_sequence: from,
             checkpoint: if mended { newest } else { safe_id },
             generation,

@@ -139,6 +139,7 @@ pub(crate) struct Counters {
     pub checkpoint: AtomicU64,
     pub tend_failures: AtomicU64,
     pub begun: AtomicU64,
+    pub files_adopted: AtomicU64,
     pub files_removed: AtomicU64,
     pub flushes: FlushCounters,
 }

@@ -74,13 +74,14 @@ impl Store {
             unsecured.secure(&*disk, &dir)?;
         }
         disk.sync_dir(&dir).map_err(|error| OpenError::io("sync", &dir, &error))?;
+        let taken = std::mem::take(&mut found.taken);
         let (next_sequence, tip, generation) = (found.next_sequence, found.tip, found.generation);
         let shared = Arc::new(Shared::new(disk, options, found));
         keep_reserve(&shared);
         checkpoint::keep_reserve(&*shared.disk, &dir, 0);
         *shared.writer.lock() = Some(Writer::new(Arc::clone(&shared), next_sequence, tip));
         let reader = Reader::new(Arc::clone(&shared));
-        let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation)));
+        let tender = Arc::new(Mutex::new(Tender::new(Arc::clone(&shared), generation, taken)));
         let running = start(&shared, reader, &tender, lock);
         let running = running.map_err(|error| {
             shared.commands.close();
@@ -223,6 +224,7 @@ impl Store {
             reads_cached: counters.reads_cached.load(Relaxed),
             reads_disk: counters.reads_disk.load(Relaxed),
             rotations: counters.begun.load(Relaxed).saturating_sub(1),
+            files_adopted: counters.files_adopted.load(Relaxed),
             files_removed: counters.files_removed.load(Relaxed),
             flushes: counters.flushes.load(),
         }

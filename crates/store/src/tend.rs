@@ -3,7 +3,7 @@
 //!
 //! Law: a file goes only once a durable checkpoint does without it.
 
-use crate::archive::{Means, archive, finished_in};
+use crate::archive::{Means, Pass, archive, finished_in, takers};
 use crate::checkpoint;
 use crate::clock::SteadyWall;
 use crate::error::TendError;
@@ -12,6 +12,7 @@ use crate::room::{is_full, keep_reserve, reserve_bytes};
 use crate::segment::SEGMENT_DIR;
 use crate::shared::{Command, Shared};
 use danube_core::Tick;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -19,8 +20,10 @@ use std::time::Duration;
 
 mod pace;
 mod release;
+mod taken;
 
 pub(crate) use pace::Pace;
+pub(crate) use taken::Taken;
 
 /// Longest time between two looks at what has become old.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,6 +42,8 @@ pub(crate) struct Tender {
     generation: u64,
     /// Files that the next checkpoint makes needless.
     replaced: Vec<PathBuf>,
+    /// Journal files that segments have taken over.
+    taken: Taken,
     /// Whether something changed that no checkpoint has.
     dirty: bool,
     /// Whether segments have names that are not durable.
@@ -57,7 +62,7 @@ pub(crate) struct Tender {
 
 impl Tender {
     /// Goes on after recovery; no file of a generation above `generation` exists.
-    pub(crate) fn new(shared: Arc<Shared>, generation: u64) -> Tender {
+    pub(crate) fn new(shared: Arc<Shared>, generation: u64, taken: Taken) -> Tender {
         let files = JournalFiles::new(Arc::clone(&shared));
         let means = Means { files, pace: Pace::new(Arc::clone(&shared)) };
         let (wall, replaced) = (SteadyWall::default(), Vec::new());
@@ -67,6 +72,7 @@ impl Tender {
             wall,
             generation,
             replaced,
+            taken,
             dirty: false,
             unsynced_names: false,
             checkpoint_bytes: 0,
@@ -151,16 +157,15 @@ impl Tender {
         let settle_below = self.settle_below(files_max);
         let now = self.wall.now(options.clock.wall(), options.clock.tick());
         self.generation += 1;
+        let generation = self.generation;
+        let takers = takers(&self.shared, settle_below, now);
+        // Where there is no room, nothing is written that can stay as it is.
+        let has_room = !self.shared.tight.load(Relaxed) && self.next_pause == 1;
+        let thin = if has_room { self.taken.thin(&self.shared) } else { BTreeSet::new() };
+        let pass = Pass { settle_below, generation, now, takers, thin };
         for topic in self.shared.each_topic() {
-            let archived = archive(
-                &self.shared,
-                &mut self.means,
-                &topic,
-                settle_below,
-                self.generation,
-                now,
-                &mut self.replaced,
-            );
+            let (means, replaced) = (&mut self.means, &mut self.replaced);
+            let archived = archive(&self.shared, means, &topic, &pass, replaced);
             self.unsynced_names |= archived.map_err(|failed| {
                 self.no_room = is_full(&failed.error);
                 TendError::io("write segments into", &failed.path, &failed.error)
@@ -172,7 +177,8 @@ impl Tender {
             self.unsynced_names = false;
         }
         let first = self.shared.files.lock().keys().next().copied();
-        self.dirty |= !self.replaced.is_empty() || first.is_some_and(|it| it < settle_below);
+        self.dirty |= !self.replaced.is_empty() || self.taken.is_unsettled();
+        self.dirty |= first.is_some_and(|it| it < settle_below);
         Ok(settle_below)
     }
 

@@ -43,6 +43,16 @@ impl Finished {
         unfinished.min().unwrap_or(from)
     }
 
+    /// Whether any of `first .. end` may be finished by all; false only where none is.
+    pub(crate) fn may_have(&self, first: u64, end: u64) -> bool {
+        let has_some = |progress: &Progress| {
+            progress.cursor().0 > first
+                || progress.finished_above_cursor().any(|(from, to)| from.0 < end && to.0 > first)
+        };
+        // Of one subscription that is enough; it is no matter what the others have.
+        !self.subscriptions.is_empty() && self.subscriptions.iter().all(has_some)
+    }
+
     /// The first offset that some subscription has not finished, if there is a subscription.
     fn first_unfinished(&self) -> Option<u64> {
         self.subscriptions.iter().map(|progress| progress.cursor().0).min()
@@ -162,6 +172,10 @@ mod tests {
         assert_eq!(done(&Retention::FOREVER, &finished), [false; 4]);
         assert_eq!(done(&retention, &at(&[])), [false; 4], "nobody has come for them yet");
         assert_eq!(finished.next_unfinished(8), 30);
+        let ranges = [(0, 7), (7, 8), (7, 9), (29, 40), (30, 40), (35, 40)];
+        let may = ranges.map(|(first, end)| finished.may_have(first, end));
+        assert_eq!(may, [true, false, true, true, false, false]);
+        assert!(!at(&[]).may_have(0, 9), "nobody has come for them yet");
         let sparse = |records, finished: &Finished| -> Vec<bool> {
             let each = extents().into_iter();
             each.map(|extent| is_sparse(&retention, &extent, records, finished)).collect()

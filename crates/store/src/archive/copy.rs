@@ -7,28 +7,43 @@ use super::plan::Work;
 use crate::batch::RecordBatch;
 use crate::disk::Disk;
 use crate::error::ReadError;
-use crate::reader::{Failure, JournalFiles, Run};
-use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter};
+use crate::reader::{Failure, JournalFiles};
+use crate::runs::Run;
+use crate::segment::{BlockHeader, OpenSegment, SegmentId, SegmentRef, SegmentWriter, write_taken};
 use crate::shared::Shared;
 use crate::tend::Pace;
-use crate::topic::Topic;
+use crate::topic::{Batch, Topic};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Segments being written.
 pub(super) struct Copy<'a> {
-    pub shared: &'a Arc<Shared>,
-    pub topic: &'a Topic,
-    pub generation: u64,
-    pub pace: &'a mut Pace,
+    shared: &'a Arc<Shared>,
+    topic: &'a Topic,
+    generation: u64,
+    pace: &'a mut Pace,
     pub open: Option<SegmentWriter>,
     pub made: Vec<SegmentRef>,
+    /// Whether a segment that was to be written again is damaged.
+    pub spoilt: bool,
     /// About how many bytes are still to come.
-    pub rest: u64,
+    rest: u64,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    /// Nothing yet, of about `rest` bytes.
+    pub fn new(
+        shared: &'a Arc<Shared>,
+        topic: &'a Topic,
+        generation: u64,
+        pace: &'a mut Pace,
+        rest: u64,
+    ) -> Copy<'a> {
+        let (open, made, spoilt) = (None, Vec::new(), false);
+        Copy { shared, topic, generation, pace, open, made, spoilt, rest }
+    }
+
     /// Copies everything that is kept.
     pub fn all(&mut self, work: &Work, files: &mut JournalFiles) -> Result<(), ArchiveError> {
         let mut follows = 0;
@@ -38,21 +53,42 @@ impl Copy<'_> {
                 self.close()?;
             }
             self.segment(work, segment)?;
+            if self.spoilt {
+                return Ok(());
+            }
             follows = at + 1;
         }
         if follows != work.segments {
             self.close()?;
         }
         let mut run = Run::default();
-        for batch in &work.batches {
-            if work.next_kept(batch.first) >= batch.end() {
+        for part in work.batches.chunk_by(|a, b| a.file == b.file) {
+            if work.taken.contains(&part[0].file) {
+                self.take_over(part)?;
                 continue;
             }
-            match files.batch(self.topic, batch, &work.batches, &mut run) {
-                Ok(read) => self.messages(work, batch.first, batch.time, &read)?,
-                Err(failure) => self.lost(failure)?,
+            for batch in part {
+                if work.next_kept(batch.first) >= batch.end() {
+                    continue;
+                }
+                match files.batch(self.topic, batch, &work.batches, &mut run) {
+                    Ok(read) => self.messages(work, batch.first, batch.time, &read)?,
+                    Err(failure) => self.lost(failure)?,
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Leaves `part`, batches of one journal file, where they are.
+    fn take_over(&mut self, part: &[Batch]) -> Result<(), ArchiveError> {
+        self.close()?;
+        let Shared { disk, options, .. } = &**self.shared;
+        let (base, sequence) = (part[0].first, part[0].file);
+        let id = SegmentId { topic: self.topic.id, base, generation: self.generation };
+        let taken = write_taken(&**disk, &options.dir, id, sequence, part);
+        let path = || id.path(&options.dir);
+        self.made.push(taken.map_err(|error| ArchiveError { path: path(), error })?);
         Ok(())
     }
 
@@ -62,11 +98,10 @@ impl Copy<'_> {
             return Ok(());
         }
         let id = SegmentId::new(self.topic.id, segment);
-        let path = id.path(&self.shared.options.dir);
-        let file = self.shared.disk.open(&path);
-        let file = file.map_err(|error| ArchiveError { path: path.clone(), error })?;
+        let Shared { disk, options, .. } = &**self.shared;
         let mut refused = Ok(());
-        let read = OpenSegment::open(file, id, segment).and_then(|mut open| {
+        let opened = OpenSegment::open(&**disk, &options.dir, id, segment);
+        let read = opened.and_then(|mut open| {
             open.read(kept, &mut |block| {
                 let BlockHeader { first, time, .. } = block.header;
                 refused = self.messages(work, first, time, &block.batch);
@@ -76,7 +111,11 @@ impl Copy<'_> {
         refused?;
         match read {
             Ok(()) => Ok(()),
-            Err(fault) => self.lost(Failure::of_segment(path, segment.base, fault)),
+            Err(fault) => {
+                self.lost(Failure::of_segment(&options.dir, &id, segment.base, fault))?;
+                self.spoilt = true;
+                Ok(())
+            }
         }
     }
 

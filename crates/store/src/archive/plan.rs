@@ -2,11 +2,15 @@
 //!
 //! Law: what a topic keeps is decided here once, by what is known of it at one moment.
 
+use super::Pass;
+use super::adopt::Part;
+use crate::runs::frame_len;
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::topic::{Batch, Topic, TopicState};
 use crate::trim::{Extent, Finished, is_done, is_sparse, keep_from};
 use danube_core::{Retention, WallMs};
+use std::collections::BTreeSet;
 
 /// Segments up to this size are always written again with what follows, in bytes.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -24,6 +28,13 @@ pub(super) struct Work {
     pub segments: usize,
     /// Batches that leave the journal.
     pub batches: Vec<Batch>,
+    /// Journal files of which it takes its part over as it is.
+    pub taken: BTreeSet<u64>,
+    kept: Kept,
+}
+
+/// What a topic keeps.
+struct Kept {
     /// Offset below which age and size let everything go.
     keep_from: u64,
     retention: Retention,
@@ -33,36 +44,103 @@ pub(super) struct Work {
 }
 
 /// What there is to do with `topic`; `None` for nothing.
-pub(super) fn plan(shared: &Shared, topic: &Topic, settle_below: u64, now: WallMs) -> Option<Work> {
+pub(super) fn plan(shared: &Shared, topic: &Topic, pass: &Pass) -> Option<Work> {
     let state = topic.state.lock();
     if state.forgotten {
         return None;
     }
-    let due = state.index.partition_point(|batch| batch.file < settle_below);
-    let batches: Vec<Batch> = state.index.range(..due).copied().collect();
+    let batches: Vec<Batch> = due(&state, pass.settle_below).copied().collect();
     if batches.is_empty() && (state.segments.is_empty() || state.retention.is_none()) {
         return None;
     }
-    let trims =
-        state.retention.is_some() && state.subscriptions.is_some() && state.damage.is_none();
-    let retention = state.retention.filter(|_| trims).unwrap_or(Retention::FOREVER);
-    let finished = Finished::new(progress(&state));
-    let keep_from = if trims { keep_from(&retention, &extents(&state), &finished, now) } else { 0 };
+    let kept = Kept::of(&state, pass.now);
+    let Kept { keep_from, retention, finished, .. } = &kept;
+    let is_thin = |it: &u64| pass.thin.contains(it) && state.damage.is_none();
     let touched = |it: &SegmentRef| {
-        it.end <= keep_from
-            || is_done(&retention, &extent_of(it), &finished)
-            || is_sparse(&retention, &extent_of(it), it.records, &finished)
+        it.end <= *keep_from
+            || it.journal.as_ref().is_some_and(is_thin)
+            || is_done(retention, &extent_of(it), finished)
+            || is_sparse(retention, &extent_of(it), it.records, finished)
     };
-    let follows = batches.iter().map(|batch| u64::from(batch.payload_len)).sum();
+    let takes = |it: &u64| pass.takers.get(it).is_some_and(|takers| takers.contains(&topic.id));
+    let shares = shares(batches.iter()).into_iter();
+    let takes = shares.filter(|share| takes(&share.file) && state.damage.is_none());
+    let taken: BTreeSet<u64> = takes.filter(|it| kept.all_of(it)).map(|it| it.file).collect();
+    // What a file that is taken over has is not written, and nothing can be written with it.
+    let follows = batches.iter().take_while(|batch| !taken.contains(&batch.file));
+    let follows = follows.map(|batch| u64::from(batch.payload_len)).sum();
     let segments: Vec<SegmentRef> = state.segments.iter().copied().collect();
-    let merge = merge_from(&segments, follows, shared.options.segment_bytes_max);
+    // What is damaged stays as it is, and what is not known to be whole with it.
+    let merge = match state.damage {
+        Some(_) => segments.len(),
+        None => merge_from(&segments, follows, shared.options.segment_bytes_max),
+    };
     let placed = segments.into_iter().enumerate();
     let merged: Vec<_> = placed.filter(|(at, it)| *at >= merge || touched(it)).collect();
     if merged.is_empty() && batches.is_empty() {
         return None;
     }
     let segments = state.segments.len();
-    Some(Work { merged, segments, batches, keep_from, retention, finished, trims })
+    Some(Work { merged, segments, batches, taken, kept })
+}
+
+/// What `topic` has in each journal file below `settle_below`, where its frames are large.
+pub(super) fn parts(
+    shared: &Shared,
+    topic: &Topic,
+    settle_below: u64,
+    now: WallMs,
+) -> Vec<(u64, Part)> {
+    let state = topic.state.lock();
+    if state.forgotten || state.damage.is_some() {
+        return Vec::new();
+    }
+    let min = shared.options.adopt_frame_bytes_min;
+    let mut shares = shares(due(&state, settle_below));
+    shares.retain(|share| share.part.is_large(min));
+    if shares.is_empty() {
+        return Vec::new();
+    }
+    let kept = Kept::of(&state, now);
+    let part = |share: &Share| Part { keeps_all: kept.all_of(share), ..share.part };
+    shares.iter().map(|share| (share.file, part(share))).collect()
+}
+
+/// Batches that leave the journal.
+fn due(state: &TopicState, settle_below: u64) -> impl Iterator<Item = &Batch> {
+    let due = state.index.partition_point(|batch| batch.file < settle_below);
+    state.index.range(..due)
+}
+
+/// What one topic has in one journal file.
+struct Share {
+    file: u64,
+    /// Its first offset there.
+    first: u64,
+    /// One past the last.
+    end: u64,
+    part: Part,
+}
+
+/// The share in each file that `batches` are in.
+fn shares<'a>(batches: impl Iterator<Item = &'a Batch>) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    for batch in batches {
+        let Batch { file, first, .. } = *batch;
+        let (bytes, end) = (frame_len(batch), batch.end());
+        match shares.last_mut().filter(|share| share.file == file) {
+            Some(share) => {
+                share.end = end;
+                share.part.bytes += bytes;
+                share.part.frames += 1;
+            }
+            None => {
+                let part = Part { bytes, frames: 1, keeps_all: true };
+                shares.push(Share { file, first, end, part });
+            }
+        }
+    }
+    shares
 }
 
 /// Bytes of messages that `topic` has in journal file `file`, and how many of those may go as soon
@@ -85,9 +163,9 @@ pub(crate) fn finished_in(topic: &Topic, file: u64) -> (u64, u64) {
 fn merge_from(segments: &[SegmentRef], mut follows: u64, bytes_max: u64) -> usize {
     let mut at = segments.len();
     while at > 0 && follows > 0 {
-        let bytes = segments[at - 1].bytes;
+        let SegmentRef { bytes, journal, .. } = segments[at - 1];
         let small = bytes <= SMALL_BYTES || bytes <= follows.saturating_mul(GROWTH);
-        if !small || bytes + follows > bytes_max {
+        if !small || journal.is_some() || bytes + follows > bytes_max {
             break;
         }
         follows += bytes;
@@ -128,30 +206,52 @@ fn extents(state: &TopicState) -> Vec<Extent> {
 }
 
 impl Work {
-    /// About how many bytes all of it takes.
+    /// About how many bytes all of it takes that is written.
     pub fn bytes(&self) -> u64 {
         let merged: u64 = self.merged.iter().map(|(_, segment)| segment.bytes).sum();
-        let batches = self.batches.iter();
+        let batches = self.batches.iter().filter(|batch| !self.taken.contains(&batch.file));
         let added: u64 = batches.map(|batch| u64::from(batch.payload_len) + BATCH_BYTES).sum();
         merged + added
     }
 
     /// The first offset from `offset` on that is kept.
     pub fn next_kept(&self, offset: u64) -> u64 {
-        let offset = offset.max(self.keep_from);
-        if self.trims && self.retention.drop_finished {
-            self.finished.next_unfinished(offset)
-        } else {
-            offset
-        }
+        self.kept.next(offset)
     }
 
     /// Where the run of kept offsets that begins at `offset` ends, at most at `end`.
     pub fn kept_until(&self, offset: u64, end: u64) -> u64 {
-        if !(self.trims && self.retention.drop_finished) {
+        if !self.kept.drops_finished() {
             return end;
         }
         (offset..end).find(|it| self.next_kept(*it) != *it).unwrap_or(end)
+    }
+}
+
+impl Kept {
+    fn of(state: &TopicState, now: WallMs) -> Kept {
+        let trims =
+            state.retention.is_some() && state.subscriptions.is_some() && state.damage.is_none();
+        let retention = state.retention.filter(|_| trims).unwrap_or(Retention::FOREVER);
+        let finished = Finished::new(progress(state));
+        let keep_from =
+            if trims { keep_from(&retention, &extents(state), &finished, now) } else { 0 };
+        Kept { keep_from, retention, finished, trims }
+    }
+
+    fn drops_finished(&self) -> bool {
+        self.trims && self.retention.drop_finished
+    }
+
+    fn next(&self, offset: u64) -> u64 {
+        let offset = offset.max(self.keep_from);
+        if self.drops_finished() { self.finished.next_unfinished(offset) } else { offset }
+    }
+
+    /// Whether everything in `share` is kept.
+    fn all_of(&self, share: &Share) -> bool {
+        let may_go = self.drops_finished() && self.finished.may_have(share.first, share.end);
+        self.keep_from <= share.first && !may_go
     }
 }
 
@@ -169,6 +269,7 @@ mod tests {
             records: 1,
             first_time: 0,
             last_time: 0,
+            journal: None,
         };
         let k = |kib: u64| kib << 10;
         let table: [(&[u64], u64, usize); 7] = [
@@ -184,5 +285,7 @@ mod tests {
             let segments: Vec<SegmentRef> = sizes.iter().map(|bytes| segment(*bytes)).collect();
             assert_eq!(merge_from(&segments, follows, 64 << 20), expected, "{sizes:?} {follows}");
         }
+        let taken = SegmentRef { journal: Some(1), ..segment(k(9)) };
+        assert_eq!(merge_from(&[segment(k(9)), taken], k(9), 64 << 20), 2, "it was taken over");
     }
 }

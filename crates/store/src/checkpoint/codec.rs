@@ -18,6 +18,10 @@ const MAGIC: &[u8; 8] = b"DANUBECP";
 const TAIL_LOST: u8 = 1;
 const SYNCED_MODE: u8 = 2;
 const DAMAGED: u8 = 4;
+/// Stands for the journal file of a segment that has its messages itself.
+const NO_JOURNAL: u64 = u64::MAX;
+/// The version before segments could take journal files over. It is still read.
+const WITHOUT_JOURNAL: u32 = 2;
 
 /// Bytes of a checkpoint.
 pub(crate) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
@@ -58,8 +62,10 @@ fn encode_topic(out: &mut Vec<u8>, id: TopicId, point: &TopicPoint) {
     }
     out.extend((point.segments.len() as u32).to_le_bytes());
     for segment in &point.segments {
-        let SegmentRef { base, end, generation, bytes, records, first_time, last_time } = *segment;
-        let numbers = [base, end, generation, bytes, records, first_time, last_time];
+        let SegmentRef { base, end, generation, bytes, records, first_time, last_time, journal } =
+            *segment;
+        let journal = journal.unwrap_or(NO_JOURNAL);
+        let numbers = [base, end, generation, bytes, records, first_time, last_time, journal];
         out.extend(numbers.map(u64::to_le_bytes).concat());
     }
     out.extend((point.progress.len() as u32).to_le_bytes());
@@ -101,13 +107,18 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(u32, Option<Checkpoint>)> {
         return None;
     }
     let version = input.u32()?;
-    if version != CHECKPOINT_VERSION {
+    if !is_read(version) {
         return Some((version, None));
     }
-    Some((version, decode_content(input, body)))
+    Some((version, decode_content(version, input, body)))
 }
 
-fn decode_content(mut header: Input<'_>, body: &[u8]) -> Option<Checkpoint> {
+/// Whether a checkpoint of format `version` can be read.
+pub(super) fn is_read(version: u32) -> bool {
+    (WITHOUT_JOURNAL..=CHECKPOINT_VERSION).contains(&version)
+}
+
+fn decode_content(version: u32, mut header: Input<'_>, body: &[u8]) -> Option<Checkpoint> {
     let (id, journal_from, journal_lsn) = (header.u64()?, header.u64()?, header.u64()?);
     let (incarnation, count) = (header.u32()?, header.u32()?);
     let (body_len, body_crc) = (header.u64()?, header.u32()?);
@@ -117,14 +128,14 @@ fn decode_content(mut header: Input<'_>, body: &[u8]) -> Option<Checkpoint> {
     let mut input = Input(body);
     let mut topics = BTreeMap::new();
     for _ in 0..count {
-        let (id, point) = decode_topic(&mut input)?;
+        let (id, point) = decode_topic(version, &mut input)?;
         topics.insert(id, point);
     }
     let whole = input.0.is_empty() && topics.len() == count as usize;
     whole.then_some(Checkpoint { id, incarnation, journal_from, journal_lsn, topics })
 }
 
-fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
+fn decode_topic(version: u32, input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
     let (id, epoch) = (TopicId(input.u32()?), input.u32()?);
     let (settled, floor, time) = (input.u64()?, input.u64()?, input.u64()?);
     let flags = input.u8()?;
@@ -140,6 +151,10 @@ fn decode_topic(input: &mut Input<'_>) -> Option<(TopicId, TopicPoint)> {
             records: input.u64()?,
             first_time: input.u64()?,
             last_time: input.u64()?,
+            journal: match version {
+                WITHOUT_JOURNAL => None,
+                _ => Some(input.u64()?).filter(|it| *it != NO_JOURNAL),
+            },
         });
     }
     let rises = segments.iter().all(|segment| segment.base < segment.end)

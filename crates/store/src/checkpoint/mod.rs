@@ -12,20 +12,19 @@ use crate::disk::{Disk, read_available};
 use crate::error::OpenError;
 use crate::listing::Found;
 use crate::room::is_full;
-use crate::segment::SegmentRef;
-use crate::segment::{SEGMENT_DIR, SegmentId};
+use crate::segment::{SEGMENT_DIR, SegmentId, SegmentRef, frames_sequence};
 use crate::topic::Tracked;
 use crate::topic::{Topic, TopicState};
 use danube_core::sequence::Sequences;
 use danube_core::{SubscriptionId, TopicId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 
 pub(crate) use codec::{decode, encode};
 
-/// Format version that this code writes and reads.
-pub const CHECKPOINT_VERSION: u32 = 2;
+/// Format version that this code writes; it reads version 2, too.
+pub const CHECKPOINT_VERSION: u32 = 3;
 /// What the room kept for checkpoints is a multiple of, in bytes.
 const RESERVE_STEP: u64 = 4 << 10;
 /// Copies of each checkpoint.
@@ -44,6 +43,14 @@ pub(crate) struct Checkpoint {
     pub journal_lsn: u64,
     /// Topics, by id.
     pub topics: BTreeMap<TopicId, TopicPoint>,
+}
+
+impl Checkpoint {
+    /// Journal files that its segments have taken over.
+    pub(crate) fn taken(&self) -> BTreeSet<u64> {
+        let segments = self.topics.values().flat_map(|point| &point.segments);
+        segments.filter_map(|segment| segment.journal).collect()
+    }
 }
 
 /// What a checkpoint says of one topic. Progress may be newer than the journal's place: taking
@@ -208,13 +215,13 @@ pub(crate) fn load(disk: &dyn Disk, dir: &Path, files: &[Found]) -> Result<Loade
             Err(error) => return Err(OpenError::io("read", &path, &error)),
         };
         match decode(&bytes) {
-            Some((CHECKPOINT_VERSION, Some(found))) => {
+            Some((_, Some(found))) => {
                 ids[copy as usize] = found.id;
                 if newest.as_ref().is_none_or(|newest| newest.id < found.id) {
                     newest = Some(found);
                 }
             }
-            Some((version, _)) if version != CHECKPOINT_VERSION => {
+            Some((version, None)) if !codec::is_read(version) => {
                 return Err(OpenError::Version { path, version, supported: CHECKPOINT_VERSION });
             }
             _ => {
@@ -251,7 +258,9 @@ fn begins_at_the_beginning(
     let segments = dir.join(SEGMENT_DIR);
     let listed = disk.list(&segments);
     let listed = listed.map_err(|error| OpenError::io("list", &segments, &error))?;
-    Ok(listed.iter().all(|path| SegmentId::parse(path).is_none()))
+    let is_ours =
+        |path: &PathBuf| SegmentId::parse(path).is_some() || frames_sequence(path).is_some();
+    Ok(!listed.iter().any(is_ours))
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {

@@ -21,7 +21,9 @@ fn sample() -> Checkpoint {
         records: 4,
         first_time: 1000,
         last_time: 2000,
+        journal: None,
     };
+    let taken = SegmentRef { base: 8, end: 20, generation: 10, journal: Some(5), ..segment };
     let mut sequences = Sequences::default();
     let mut origin = Origin { producer: ProducerId(77), epoch: 2, after: 0, first_sequence: 500 };
     sequences.stored(&origin, 2, Offset(3));
@@ -34,7 +36,7 @@ fn sample() -> Checkpoint {
         time: 2000,
         tail_lost: true,
         synced_mode: false,
-        segments: vec![segment],
+        segments: vec![segment, taken],
         sequences,
         progress: BTreeMap::from([(SubscriptionId(3), Tracked { progress, anchored: true })]),
         damage: None,
@@ -55,6 +57,17 @@ fn a_checkpoints_bytes_are_pinned_and_decode_to_the_same() {
     }
     expect_file!["testdata/checkpoint.hex"].assert_eq(&text);
     assert_eq!(decode(&bytes), Some((CHECKPOINT_VERSION, Some(sample()))));
+}
+
+#[test]
+fn a_checkpoint_of_the_version_before_opens() {
+    let text = include_str!("testdata/checkpoint-2.hex");
+    let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex"));
+    let mut before = sample();
+    for point in before.topics.values_mut() {
+        point.segments.retain(|segment| segment.journal.is_none());
+    }
+    assert_eq!(decode(&bytes.collect::<Vec<u8>>()), Some((2, Some(before))));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::header::{
 };
 use crate::lock::LOCK_FILE;
 use crate::scan::{Scan, Seen};
-use crate::segment::{SEGMENT_DIR, SegmentId};
+use crate::segment::{HEADER_LEN, SEGMENT_DIR, SegmentId, TAKEN_VERSION, frames_sequence};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,17 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
         return Ok("a file that was never finished; what it was to hold is elsewhere".into());
     }
     if let Some(id) = SegmentId::parse(path) {
-        return Ok(format!("segment of topic {}, from offset {} on", id.topic, id.base));
+        let mut bytes = [0; HEADER_LEN];
+        let filled = read_available(file, 0, &mut bytes)?;
+        let said = SegmentId::decode_header(&bytes).filter(|_| filled == HEADER_LEN);
+        let within = match said {
+            Some((TAKEN_VERSION, _, sequence)) => format!(", in journal file {sequence}"),
+            _ => String::new(),
+        };
+        return Ok(format!("segment of topic {}, from offset {} on{within}", id.topic, id.base));
+    }
+    if let Some(sequence) = frames_sequence(path) {
+        return Ok(format!("journal file {sequence}, which segments have taken over as it was"));
     }
     if (0..COPIES).any(|copy| checkpoint::path(dir, copy) == path) {
         return Ok(match checkpoint::decode(&bytes(file)?) {

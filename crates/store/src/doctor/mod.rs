@@ -18,7 +18,7 @@ use crate::error::OpenError;
 use crate::listing::find;
 use crate::lock::DirLock;
 use crate::recovery::recover;
-use crate::segment::{OpenSegment, SegmentFault, SegmentId};
+use crate::segment::{OpenSegment, SegmentFault, SegmentId, frames_sequence};
 use crate::topic::TopicState;
 use danube_core::{Incarnation, TopicId};
 use std::path::{Path, PathBuf};
@@ -142,8 +142,12 @@ fn examine_locked(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Report, OpenError>
     // A stopped topic whose damage is in none of the places above was stopped earlier.
     for (id, state) in &recovered.topics {
         let Some(damage) = &state.damage else { continue };
-        let known =
-            report.problems.iter().any(|problem| problem.is_damage && problem.path == damage.file);
+        // A journal file that several segments have taken over has places of several topics.
+        let shared = frames_sequence(&damage.file).is_some();
+        let known = report.problems.iter().any(|problem| {
+            let its_own = !shared || problem.lost.iter().any(|lost| lost.topic == *id);
+            problem.is_damage && problem.path == damage.file && its_own
+        });
         if !known {
             report.problems.push(Problem {
                 path: damage.file.clone(),
@@ -191,19 +195,18 @@ fn segments(disk: &dyn Disk, dir: &Path, id: TopicId, state: &TopicState) -> Vec
     let mut problems = Vec::new();
     for segment in &state.segments {
         let segment_id = SegmentId::new(id, segment);
-        let path = segment_id.path(dir);
         let mut read = segment.base;
-        let outcome = disk.open(&path).map_err(SegmentFault::Io).and_then(|file| {
-            let mut open = OpenSegment::open(file, segment_id, segment)?;
+        let outcome = OpenSegment::open(disk, dir, segment_id, segment).and_then(|mut open| {
             open.read(segment.base, &mut |block| {
                 read = block.header.first.saturating_add(u64::from(block.header.count));
                 true
             })
         });
-        let (position, what) = match outcome {
-            Ok(()) => continue,
-            Err(SegmentFault::Io(error)) => (None, error.to_string()),
-            Err(SegmentFault::Damaged { position, what }) => (Some(position), what.to_owned()),
+        let Err(fault) = outcome else { continue };
+        let path = fault.path(dir, &segment_id);
+        let (position, what) = match fault {
+            SegmentFault::Io { error, .. } => (None, error.to_string()),
+            SegmentFault::Damaged { position, what, .. } => (Some(position), what.to_owned()),
         };
         problems.push(Problem {
             path,

@@ -15,12 +15,14 @@ use crate::error::OpenError;
 use crate::header::journal_path;
 use crate::listing::{Found, find};
 use crate::lock::DirLock;
-use crate::segment::{FOOTER_LEN, Footer, OpenSegment, SEGMENT_DIR, SegmentId, SegmentRef};
+use crate::segment::{SegmentRef, frames_sequence};
 use danube_core::TopicId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+mod segments;
 
 /// Bytes copied at once.
 const CHUNK: usize = 1 << 20;
@@ -171,8 +173,13 @@ impl Surgery<'_> {
 
     /// Builds a checkpoint from the segments and the journal that there are.
     fn rebuild(&mut self, journal: &[Found], needed: u64) -> Result<(), OpenError> {
-        let (from, lsn) = match journal.first() {
-            None => (0, 0),
+        // A journal file is moved there only once nothing before it, and nothing in it, counts as
+        // journal any more.
+        let taken = self.list_segments()?;
+        let settled = taken.iter().filter_map(|path| frames_sequence(path)).max();
+        let settled = settled.map_or(0, |sequence| sequence.saturating_add(1));
+        let (from, lsn) = match journal.iter().find(|file| file.sequence >= settled) {
+            None => (settled, 0),
             Some(Found { sequence, header: Some(header), .. }) => (*sequence, header.start_lsn),
             Some(first) => {
                 let path = first.path.display();
@@ -209,41 +216,6 @@ impl Surgery<'_> {
             checkpoint.id
         ));
         Ok(())
-    }
-
-    /// All segments that hold, the newest generation first.
-    fn find_segments(&self) -> Result<Vec<(SegmentId, SegmentRef)>, OpenError> {
-        let dir = self.dir.join(SEGMENT_DIR);
-        let listed = match self.disk.list(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            listed => listed.map_err(|error| self.fail("list", &dir, &error))?,
-        };
-        let mut found = Vec::new();
-        for path in listed {
-            let Some(id) = SegmentId::parse(&path) else { continue };
-            let file = self.disk.open(&path).map_err(|error| self.fail("read", &path, &error))?;
-            let bytes = file.len().map_err(|error| self.fail("read", &path, &error))?;
-            let mut footer = [0; FOOTER_LEN];
-            let at = bytes.saturating_sub(FOOTER_LEN as u64);
-            let filled = read_available(&*file, at, &mut footer);
-            let filled = filled.map_err(|error| self.fail("read", &path, &error))?;
-            let footer = Footer::decode(&footer, &id).filter(|_| filled == FOOTER_LEN);
-            let Some(footer) = footer else { continue };
-            let segment = SegmentRef {
-                base: id.base,
-                end: footer.end,
-                generation: id.generation,
-                bytes,
-                records: footer.records,
-                first_time: footer.first_time,
-                last_time: footer.last_time,
-            };
-            if segment.base < segment.end && OpenSegment::open(file, id, &segment).is_ok() {
-                found.push((id, segment));
-            }
-        }
-        found.sort_by_key(|(id, _)| (std::cmp::Reverse(id.generation), id.topic, id.base));
-        Ok(found)
     }
 
     /// Fills holes and cuts the torn end.
@@ -317,31 +289,6 @@ impl Surgery<'_> {
         self.done
             .push(format!("filled bytes {} to {} of {path}; its topics go on", hole.at, hole.end));
         Ok(())
-    }
-
-    /// Takes out segments that do not hold.
-    fn segments(&mut self, before: &Report) -> Result<(), OpenError> {
-        let damaged =
-            before.problems.iter().filter(|problem| SegmentId::parse(&problem.path).is_some());
-        let mut gone = BTreeSet::new();
-        for problem in damaged {
-            if self.disk.open(&problem.path).is_ok() {
-                let place = self.take_out(&problem.path)?;
-                let (path, place) = (problem.path.display(), place.display());
-                self.done.push(format!("moved {path} to {place}; its topic goes on without it"));
-            } else {
-                self.done.push(format!("left {} out of the checkpoint", problem.path.display()));
-            }
-            gone.insert(problem.path.clone());
-        }
-        self.change_checkpoint(|dir, id, point| {
-            let is_gone =
-                |segment: &SegmentRef| gone.contains(&SegmentId::new(id, segment).path(dir));
-            if point.segments.iter().any(is_gone) {
-                point.segments.retain(|segment| !is_gone(segment));
-                point.damage = None;
-            }
-        })
     }
 
     fn change_checkpoint(

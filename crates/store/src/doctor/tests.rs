@@ -44,20 +44,39 @@ fn texts(log: &TopicLog) -> Result<Vec<(u64, String)>, String> {
 }
 
 /// A stopped data directory: topic 1 with records 0 to 9, topic 2 with one record in the middle,
-/// and where each frame of topic 1 begins. With `segments`, all of it is in segments.
+/// and where each frame of topic 1 begins.
 struct Case {
     dir: tempfile::TempDir,
     begins: Vec<usize>,
 }
 
+/// Where the messages of a [`Case`] are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum In {
+    Journal,
+    Segments,
+    /// Journal files that segments have taken over.
+    Taken,
+}
+
 impl Case {
+    /// With `segments`, all of it is in segments.
     fn new(segments: bool) -> Case {
+        Case::with(if segments { In::Segments } else { In::Journal })
+    }
+
+    fn with(place: In) -> Case {
         let dir = tempfile::tempdir().expect("directory");
         let options = StoreOptions {
             background: false,
             journal_files_keep: 0,
             spare_files_max: 0,
-            file_bytes_max: if segments { 300 } else { 1 << 20 },
+            file_bytes_max: match place {
+                In::Journal => 1 << 20,
+                In::Segments => 300,
+                In::Taken => 1400,
+            },
+            adopt_frame_bytes_min: if place == In::Taken { 0 } else { 32 << 10 },
             ..StoreOptions::new(dir.path(), Incarnation(1))
         };
         let store = Store::open(options, &mut |_| {}).expect("opens");
@@ -65,14 +84,16 @@ impl Case {
         let mut begins = Vec::new();
         for at in 0..RECORDS {
             begins.push(64 + store.stats().bytes as usize);
-            put(&one, &format!("record {at}")).expect("appends");
+            let rest = if place == In::Taken { 200 } else { 0 };
+            put(&one, &format!("record {at}{}", "x".repeat(rest))).expect("appends");
             if at == 5 {
                 put(&two, "another topic").expect("appends");
             }
         }
-        if segments {
+        if place != In::Journal {
             store.tend().expect("tends");
         }
+        assert_eq!(store.stats().files_adopted > 0, place == In::Taken);
         // As a kill leaves it: no mark, no cut.
         let copy = tempfile::tempdir().expect("directory");
         copy_dir(dir.path(), copy.path());
@@ -128,8 +149,8 @@ fn everything(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn a_whole_directory_is_healthy_and_every_file_is_explained() {
-    for segments in [false, true] {
-        let case = Case::new(segments);
+    for place in [In::Journal, In::Segments, In::Taken] {
+        let case = Case::with(place);
         let before = everything(case.path());
         let report = case.examine();
         assert!(report.problems.is_empty() && report.is_healthy(), "{:?}", report.problems);
@@ -137,7 +158,7 @@ fn a_whole_directory_is_healthy_and_every_file_is_explained() {
         let (one, two) = (&report.topics[0], &report.topics[1]);
         assert_eq!((one.id, one.start, one.next), (TopicId(1), 0, RECORDS));
         assert_eq!((two.id, two.start, two.next), (TopicId(2), 0, 1));
-        assert_eq!(one.segments > 0, segments);
+        assert_eq!(one.segments > 0, place != In::Journal);
         let after = everything(case.path());
         let lock = |(path, _): &&(PathBuf, Vec<u8>)| !path.ends_with("LOCK");
         assert!(
@@ -212,9 +233,9 @@ fn a_flipped_byte_is_named_and_its_topic_goes_on_after_a_repair() {
 
 #[test]
 fn a_lost_checkpoint_is_written_again_or_rebuilt() {
-    for copies in [1, 2] {
+    for (copies, place) in [(1, In::Segments), (2, In::Segments), (1, In::Taken), (2, In::Taken)] {
         for how in ["removed", "zeros", "flipped"] {
-            let case = Case::new(true);
+            let case = Case::with(place);
             for copy in 0..copies {
                 let path = crate::checkpoint::path(case.path(), copy);
                 let mut bytes = fs::read(&path).expect("reads");
@@ -277,8 +298,8 @@ fn a_directory_in_use_is_refused_and_one_that_is_not_there_is_not_made() {
 
 #[test]
 fn hostile_bytes_never_make_it_panic() {
-    for segments in [false, true] {
-        let case = Case::new(segments);
+    for place in [In::Journal, In::Segments, In::Taken] {
+        let case = Case::with(place);
         let files = everything(case.path());
         for (number, (path, bytes)) in files.iter().enumerate() {
             for round in 0..16_usize {

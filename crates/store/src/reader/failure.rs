@@ -3,12 +3,12 @@
 //! Law: only bytes that should be there and are not stop a topic; what moves is read again.
 
 use crate::error::{Damage, ReadError};
-use crate::segment::SegmentFault;
+use crate::segment::{SegmentFault, SegmentId};
 use crate::shared::Shared;
 use crate::topic::Topic;
 use danube_core::Offset;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why something cannot be read just now that a failed sync has left in doubt.
 pub(super) const MOVING: &str = "it is being written again elsewhere";
@@ -30,18 +30,27 @@ pub(crate) enum What {
 }
 
 impl Failure {
-    /// That of a segment.
-    pub(crate) fn of_segment(path: PathBuf, offset: u64, fault: SegmentFault) -> Failure {
-        match fault {
+    /// That of segment `id` in data directory `dir`, met at `offset`.
+    pub(crate) fn of_segment(
+        dir: &Path,
+        id: &SegmentId,
+        offset: u64,
+        fault: SegmentFault,
+    ) -> Failure {
+        let path = fault.path(dir, id);
+        let (position, what) = match fault {
             // A segment that is not there any more is damage, and no state of the disk.
-            SegmentFault::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                Failure { offset, path, position: 0, what: What::Damaged("the segment is missing") }
+            SegmentFault::Io { journal, error } if error.kind() == io::ErrorKind::NotFound => {
+                let what = match journal {
+                    Some(_) => "the journal file that has the segment's messages is missing",
+                    None => "the segment is missing",
+                };
+                (0, What::Damaged(what))
             }
-            SegmentFault::Io(error) => Failure { offset, path, position: 0, what: What::Io(error) },
-            SegmentFault::Damaged { position, what } => {
-                Failure { offset, path, position, what: What::Damaged(what) }
-            }
-        }
+            SegmentFault::Io { error, .. } => (0, What::Io(error)),
+            SegmentFault::Damaged { position, what, .. } => (position, What::Damaged(what)),
+        };
+        Failure { offset, path, position, what }
     }
 
     /// What the disk said, if it is its fault.

@@ -1,16 +1,22 @@
 //! Segments: what has left the journal, one topic per file, written once.
 //!
 //! A segment holds messages of one topic in offset order, in blocks with checksums of their own,
-//! then a sparse index by offset and time, then a footer. Offsets that are in no block were
+//! then a sparse index by offset and time, then a footer. Or its messages are in a journal file that was
+//! taken over as it is, and it has an index of the frames there. Offsets that are in no block were
 //! finished and not worth keeping. Which segments count is said by the checkpoint, not by the
 //! directory. The layout is in `docs/formats/segment.md`; a golden file pins it.
 //!
 //! Law: what these decoders return is whole: its checksum held, and it belongs to this segment.
 
+mod blocks;
 mod read;
+mod taken;
 mod write;
 
-pub(crate) use read::{OpenSegment, SegmentFault};
+pub(crate) use read::{Block, OpenSegment, SegmentFault, survey};
+pub(crate) use taken::{
+    decode_taken, encode_taken, frames_path, frames_sequence, open_frames, write_taken,
+};
 pub(crate) use write::SegmentWriter;
 
 use danube_core::TopicId;
@@ -24,8 +30,12 @@ pub(crate) const FOOTER_LEN: usize = 64;
 pub(crate) const BLOCK_HEADER_LEN: usize = 32;
 /// Bytes of an index entry.
 pub(crate) const INDEX_ENTRY_LEN: usize = 24;
-/// Format version that this code writes and reads.
-pub const SEGMENT_VERSION: u32 = 1;
+/// Format version of segments with blocks.
+const BLOCKS_VERSION: u32 = 1;
+/// Format version of segments that took a journal file over.
+pub(crate) const TAKEN_VERSION: u32 = 2;
+/// Newest format version that this code writes and reads; it does the earlier ones, too.
+pub const SEGMENT_VERSION: u32 = TAKEN_VERSION;
 /// Directory of the segments, within that of the journal.
 pub(crate) const SEGMENT_DIR: &str = "segments";
 
@@ -41,7 +51,7 @@ pub(crate) struct SegmentRef {
     pub end: u64,
     /// Number of the checkpoint that first had it; tells it from others with the same base.
     pub generation: u64,
-    /// Size of the file in bytes.
+    /// Size of the file in bytes, and of its frames in the journal file that it took over.
     pub bytes: u64,
     /// Messages.
     pub records: u64,
@@ -49,6 +59,8 @@ pub(crate) struct SegmentRef {
     pub first_time: u64,
     /// Time of its last message.
     pub last_time: u64,
+    /// Sequence of the journal file that has its messages; `None` if it has them itself.
+    pub journal: Option<u64>,
 }
 
 /// Which segment a file is.
@@ -99,11 +111,13 @@ impl SegmentId {
         crc32c::crc32c_append(crc, &self.generation.to_le_bytes())
     }
 
-    /// The header as it stands in the file.
-    pub(crate) fn encode_header(&self) -> [u8; HEADER_LEN] {
+    /// The header as it stands in the file of a segment that has taken over `journal`, if one.
+    pub(crate) fn encode_header(&self, journal: Option<u64>) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
+        let version = if journal.is_some() { TAKEN_VERSION } else { BLOCKS_VERSION };
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[12..16].copy_from_slice(&SEGMENT_VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&version.to_le_bytes());
+        bytes[40..48].copy_from_slice(&journal.unwrap_or(0).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.generation.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.topic.0.to_le_bytes());
@@ -112,14 +126,15 @@ impl SegmentId {
         bytes
     }
 
-    /// Version and identity in a header; `None` when magic or checksum do not hold.
-    pub(crate) fn decode_header(bytes: &[u8; HEADER_LEN]) -> Option<(u32, SegmentId)> {
+    /// Version, identity and, from version 2 on, journal file in a header; `None` when magic or
+    /// checksum do not hold.
+    pub(crate) fn decode_header(bytes: &[u8; HEADER_LEN]) -> Option<(u32, SegmentId, u64)> {
         if bytes[..8] != *MAGIC || u32_at(bytes, 8) != crc32c::crc32c(&bytes[12..]) {
             return None;
         }
         let topic = TopicId(u32_at(bytes, 32));
         let id = SegmentId { topic, base: u64_at(bytes, 16), generation: u64_at(bytes, 24) };
-        Some((u32_at(bytes, 12), id))
+        Some((u32_at(bytes, 12), id, u64_at(bytes, 40)))
     }
 }
 

@@ -1,31 +1,33 @@
-//! Reading a segment: from an offset on, or the first offset at a time.
+//! Reading a segment of either kind: from an offset on, or the first offset at a time.
 //!
-//! Law: no bytes make it panic, stand still or take more memory than a chunk; nothing leaves here
-//! whose checksum does not hold.
+//! Law: what leaves here has its checksums checked, and belongs to the segment that was asked for.
 
+use super::blocks::Blocks;
+use super::taken::{Taken, frames_path, read_index};
 use super::{
-    BLOCK_HEADER_LEN, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, INDEX_ENTRY_LEN, IndexEntry,
-    SEGMENT_VERSION, SegmentId, SegmentRef, decode_index,
+    BLOCKS_VERSION, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, SegmentId, SegmentRef,
+    TAKEN_VERSION,
 };
 use crate::batch::RecordBatch;
-use crate::disk::{DiskFile, read_available};
-use crate::frame::FRAME_PAYLOAD_MAX;
-use bytes::Bytes;
+use crate::disk::{Disk, DiskFile, read_available};
 use std::io;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-/// Bytes read at once where a read begins.
-const CHUNK_FIRST: usize = 128 << 10;
-/// Bytes read at once where reads go on in order.
-const CHUNK_NEXT: usize = 1 << 20;
-
-/// Why a segment could not be read.
+/// Why a segment could not be read; if it has a `journal`, in which journal file that it has taken
+/// over.
 #[derive(Debug)]
 pub(crate) enum SegmentFault {
     /// The disk refused.
-    Io(io::Error),
+    Io {
+        /// Sequence of the journal file.
+        journal: Option<u64>,
+        /// What it said.
+        error: io::Error,
+    },
     /// The bytes are not those that were written.
     Damaged {
+        /// Sequence of the journal file.
+        journal: Option<u64>,
         /// Byte of the file.
         position: u64,
         /// What is wrong there.
@@ -35,28 +37,38 @@ pub(crate) enum SegmentFault {
 
 impl From<io::Error> for SegmentFault {
     fn from(error: io::Error) -> SegmentFault {
-        SegmentFault::Io(error)
+        SegmentFault::Io { journal: None, error }
     }
 }
 
-fn damaged(position: u64, what: &'static str) -> SegmentFault {
-    SegmentFault::Damaged { position, what }
+impl SegmentFault {
+    /// The same in journal file `sequence`.
+    pub(super) fn within(self, sequence: u64) -> SegmentFault {
+        let journal = Some(sequence);
+        match self {
+            SegmentFault::Io { error, .. } => SegmentFault::Io { journal, error },
+            SegmentFault::Damaged { position, what, .. } => {
+                SegmentFault::Damaged { journal, position, what }
+            }
+        }
+    }
+
+    /// Which file it is about, if segment `id` of data directory `dir` has it.
+    pub(crate) fn path(&self, dir: &Path, id: &SegmentId) -> PathBuf {
+        let (SegmentFault::Io { journal, .. } | SegmentFault::Damaged { journal, .. }) = self;
+        match journal {
+            // Its name from the next checkpoint on, if not now.
+            Some(sequence) => frames_path(dir, *sequence),
+            None => id.path(dir),
+        }
+    }
 }
 
-/// An open segment with its index, and the bytes read ahead.
-pub(crate) struct OpenSegment {
-    id: SegmentId,
-    file: Arc<dyn DiskFile>,
-    index: Vec<IndexEntry>,
-    /// Byte where the blocks end.
-    blocks_end: u64,
-    ahead: Bytes,
-    ahead_at: u64,
-    /// Where the last read ended: offset and byte.
-    left_off: (u64, u64),
+pub(super) fn damaged(position: u64, what: &'static str) -> SegmentFault {
+    SegmentFault::Damaged { journal: None, position, what }
 }
 
-/// A block as read.
+/// A block as read, or a frame.
 pub(crate) struct Block {
     /// Its header.
     pub header: BlockHeader,
@@ -64,40 +76,30 @@ pub(crate) struct Block {
     pub batch: RecordBatch,
 }
 
+/// An open segment with its index, and the bytes read ahead.
+pub(crate) enum OpenSegment {
+    /// With its messages in blocks.
+    Blocks(Blocks),
+    /// With its messages in a journal file.
+    Taken(Taken),
+}
+
 impl OpenSegment {
-    /// Reads header, footer and index of `file`, which is to be `segment` of its topic.
+    /// Opens `segment` of the topic that `id` names.
     pub(crate) fn open(
-        file: Arc<dyn DiskFile>,
+        disk: &dyn Disk,
+        dir: &Path,
         id: SegmentId,
         segment: &SegmentRef,
     ) -> Result<OpenSegment, SegmentFault> {
-        let mut header = [0; HEADER_LEN];
-        let filled = read_available(&*file, 0, &mut header)?;
-        let said = SegmentId::decode_header(&header).filter(|_| filled == HEADER_LEN);
-        match said {
-            Some((SEGMENT_VERSION, said)) if said == id => {}
-            Some((SEGMENT_VERSION, _)) => return Err(damaged(0, "it is another segment")),
-            Some(_) => return Err(damaged(0, "its format is that of another version")),
-            None => return Err(damaged(0, "its header does not hold")),
+        let file = disk.open(&id.path(dir))?;
+        match (read_kind(&*file, &id)?, segment.journal) {
+            (None, None) => Blocks::open(file, id, segment).map(OpenSegment::Blocks),
+            (Some(said), Some(sequence)) if said == sequence => {
+                Taken::open(disk, dir, &*file, id, segment, sequence).map(OpenSegment::Taken)
+            }
+            _ => Err(damaged(0, "it is another segment")),
         }
-        let footer_at = segment.bytes.saturating_sub(FOOTER_LEN as u64);
-        let mut footer = [0; FOOTER_LEN];
-        let filled = read_available(&*file, footer_at, &mut footer)?;
-        let footer = Footer::decode(&footer, &id).filter(|_| filled == FOOTER_LEN);
-        let footer = footer.ok_or_else(|| damaged(footer_at, "its footer does not hold"))?;
-        let len = u64::from(footer.entries) * INDEX_ENTRY_LEN as u64;
-        let fits = footer.index_at.checked_add(len) == Some(footer_at);
-        if !fits || (footer.end, footer.records) != (segment.end, segment.records) {
-            return Err(damaged(footer_at, "its footer is another segment's"));
-        }
-        let mut bytes = vec![0; len as usize];
-        let filled = read_available(&*file, footer.index_at, &mut bytes)?;
-        let holds = filled == bytes.len() && crc32c::crc32c(&bytes) == footer.index_crc;
-        let index = decode_index(&bytes).filter(|_| holds);
-        let index = index.ok_or_else(|| damaged(footer.index_at, "its index does not hold"))?;
-        let blocks_end = footer.index_at;
-        let (ahead, left_off) = (Bytes::new(), (0, 0));
-        Ok(OpenSegment { id, file, index, blocks_end, ahead, ahead_at: 0, left_off })
     }
 
     /// Hands the blocks from the one on that may hold `from` to `take`, until it wants no more.
@@ -106,81 +108,66 @@ impl OpenSegment {
         from: u64,
         take: &mut dyn FnMut(Block) -> bool,
     ) -> Result<(), SegmentFault> {
-        let at = self.index.partition_point(|entry| entry.first <= from).saturating_sub(1);
-        let mut position = self.index[at].position;
-        let goes_on = self.left_off.0 <= from && self.left_off.1 > position;
-        if goes_on {
-            position = self.left_off.1;
+        match self {
+            OpenSegment::Blocks(blocks) => blocks.read(from, take),
+            OpenSegment::Taken(taken) => taken.read(from, take),
         }
-        let mut chunk = if goes_on { CHUNK_NEXT } else { CHUNK_FIRST };
-        while position < self.blocks_end {
-            let header = self.header(position, chunk)?;
-            chunk = CHUNK_NEXT;
-            let end = header.first + u64::from(header.count);
-            if end > from {
-                let batch = self.batch(position, &header)?;
-                if !take(Block { header, batch }) {
-                    return Ok(());
-                }
-            }
-            position += header.block_len();
-            // A block that was taken in part only is not behind the next read.
-            self.left_off = (end, position);
-        }
-        Ok(())
     }
 
     /// The first offset with a time of `at` or later, if there is one.
     pub(crate) fn offset_at(&mut self, at: u64) -> Result<Option<u64>, SegmentFault> {
-        // The entry before the first one that is late enough may have such a block behind it.
-        let entry = self.index.partition_point(|entry| entry.time < at).saturating_sub(1);
-        let mut position = self.index[entry].position;
-        while position < self.blocks_end {
-            let header = self.header(position, CHUNK_FIRST)?;
-            if header.time >= at {
-                return Ok(Some(header.first));
-            }
-            position += header.block_len();
+        match self {
+            OpenSegment::Blocks(blocks) => blocks.offset_at(at),
+            OpenSegment::Taken(taken) => Ok(taken.offset_at(at)),
         }
-        Ok(None)
     }
+}
 
-    fn header(&mut self, position: u64, chunk: usize) -> Result<BlockHeader, SegmentFault> {
-        let bytes = self.bytes(position, BLOCK_HEADER_LEN, chunk)?;
-        let header = bytes.first_chunk().and_then(|bytes| BlockHeader::decode(bytes, &self.id));
-        let header = header.ok_or_else(|| damaged(position, "a block's header does not hold"))?;
-        let fits = header.payload_len as usize <= FRAME_PAYLOAD_MAX
-            && position + header.block_len() <= self.blocks_end
-            && header.count > 0
-            && header.first.checked_add(u64::from(header.count)).is_some();
-        if fits { Ok(header) } else { Err(damaged(position, "a block does not fit")) }
+/// What the file of segment `id` says that it is, where no checkpoint says so.
+pub(crate) fn survey(
+    disk: &dyn Disk,
+    dir: &Path,
+    id: SegmentId,
+) -> Result<SegmentRef, SegmentFault> {
+    let file = disk.open(&id.path(dir))?;
+    if let Some(sequence) = read_kind(&*file, &id)? {
+        return Ok(read_index(&*file, &id, sequence)?.0);
     }
+    let bytes = file.len()?;
+    let footer = read_footer(&*file, &id, bytes.saturating_sub(FOOTER_LEN as u64))?;
+    Ok(SegmentRef {
+        base: id.base,
+        end: footer.end,
+        generation: id.generation,
+        bytes,
+        records: footer.records,
+        first_time: footer.first_time,
+        last_time: footer.last_time,
+        journal: None,
+    })
+}
 
-    fn batch(&mut self, position: u64, header: &BlockHeader) -> Result<RecordBatch, SegmentFault> {
-        let at = position + BLOCK_HEADER_LEN as u64;
-        let payload = self.bytes(at, header.payload_len as usize, CHUNK_NEXT)?;
-        if crc32c::crc32c(&payload) != header.payload_crc {
-            return Err(damaged(position, "a block's payload does not match its checksum"));
-        }
-        RecordBatch::parse(payload, 0, header.count, header.payload_crc)
-            .ok_or_else(|| damaged(position, "a block's records do not fit"))
+/// Which journal file `file`, which is to be segment `id`, has taken over, if one.
+fn read_kind(file: &dyn DiskFile, id: &SegmentId) -> Result<Option<u64>, SegmentFault> {
+    let mut header = [0; HEADER_LEN];
+    let filled = read_available(file, 0, &mut header)?;
+    match SegmentId::decode_header(&header).filter(|_| filled == HEADER_LEN) {
+        Some((BLOCKS_VERSION, said, _)) if said == *id => Ok(None),
+        Some((TAKEN_VERSION, said, journal)) if said == *id => Ok(Some(journal)),
+        Some((BLOCKS_VERSION | TAKEN_VERSION, ..)) => Err(damaged(0, "it is another segment")),
+        Some(_) => Err(damaged(0, "its format is that of another version")),
+        None => Err(damaged(0, "its header does not hold")),
     }
+}
 
-    /// `want` bytes from `at`, out of what was read ahead or with up to `chunk` bytes more.
-    fn bytes(&mut self, at: u64, want: usize, chunk: usize) -> Result<Bytes, SegmentFault> {
-        let held = at.checked_sub(self.ahead_at).map(|skip| skip as usize);
-        let held = held.filter(|skip| skip + want <= self.ahead.len());
-        if held.is_none() {
-            let left = usize::try_from(self.blocks_end.saturating_sub(at)).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; want.max(chunk).min(left)];
-            let filled = read_available(&*self.file, at, &mut bytes)?;
-            bytes.truncate(filled);
-            if filled < want {
-                return Err(damaged(at, "the file ends within a block"));
-            }
-            (self.ahead, self.ahead_at) = (Bytes::from(bytes), at);
-        }
-        let skip = (at - self.ahead_at) as usize;
-        Ok(self.ahead.slice(skip..skip + want))
-    }
+/// The footer of segment `id` at byte `at`.
+pub(super) fn read_footer(
+    file: &dyn DiskFile,
+    id: &SegmentId,
+    at: u64,
+) -> Result<Footer, SegmentFault> {
+    let mut footer = [0; FOOTER_LEN];
+    let filled = read_available(file, at, &mut footer)?;
+    let footer = Footer::decode(&footer, id).filter(|_| filled == FOOTER_LEN);
+    footer.ok_or_else(|| damaged(at, "its footer does not hold"))
 }

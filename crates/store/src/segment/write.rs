@@ -81,7 +81,7 @@ impl SegmentWriter {
         let most = WRITE_BYTES + BLOCK_BYTES + DIRECT_ALIGN;
         let expected = usize::try_from(bytes).map_or(most, |bytes| bytes.min(most));
         let mut buffer = AlignedBuffer::with_capacity(expected);
-        buffer.push(&id.encode_header());
+        buffer.push(&id.encode_header(None));
         Ok(SegmentWriter {
             id,
             temporary,
@@ -211,6 +211,7 @@ impl SegmentWriter {
             records: self.records,
             first_time: self.first_time,
             last_time: self.last_time,
+            journal: None,
         })
     }
 

@@ -9,8 +9,9 @@ use crate::checkpoint::{self, Checkpoint, TopicPoint};
 use crate::error::TendError;
 use crate::header::{journal_sequence, spare_path};
 use crate::room::is_full;
+use crate::segment::{frames_path, frames_sequence};
 use crate::shared::Shared;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -47,19 +48,22 @@ impl Tender {
         self.checkpoint_bytes = stored;
         self.dirty = false;
         remove(&self.shared, std::mem::take(&mut self.replaced));
-        self.release(settled);
+        self.release(settled, &checkpoint.taken());
         Ok(())
     }
 
-    /// Gives back journal files below `settled`.
-    fn release(&self, settled: u64) {
+    /// Gives back journal files below `settled`, but for those that the checkpoint's segments `need`.
+    fn release(&mut self, settled: u64, need: &BTreeSet<u64>) {
         let mut files = self.shared.files.lock();
-        let needed = files.split_off(&settled);
-        let released = std::mem::replace(&mut *files, needed);
+        let rest = files.split_off(&settled);
+        let released = std::mem::replace(&mut *files, rest);
         drop(files);
-        let damaged = self.keep_damaged();
+        let (taken, released): (Vec<u64>, Vec<u64>) =
+            released.into_keys().partition(|sequence| need.contains(sequence));
+        let damaged = self.keep_damaged(need);
+        self.taken.settle(&self.shared, need, taken, &damaged);
         let mut spared = Vec::new();
-        for sequence in released.into_keys() {
+        for sequence in released {
             let path = self.shared.path(sequence);
             if damaged.contains(&path) {
                 continue;
@@ -77,23 +81,30 @@ impl Tender {
         }
     }
 
-    /// Sets journal files in which damage was found aside for whoever looks into it.
-    fn keep_damaged(&self) -> Vec<PathBuf> {
+    /// Sets journal files in which damage was found aside for whoever looks into it, unless segments
+    /// `need` them.
+    fn keep_damaged(&self, need: &BTreeSet<u64>) -> Vec<PathBuf> {
+        let dir = &self.shared.options.dir;
         let mut kept = Vec::new();
         for topic in self.shared.each_topic() {
             let mut state = topic.state.lock();
             let Some(damage) = &mut state.damage else { continue };
-            let path = damage.file.clone();
-            let settled = journal_sequence(&path)
-                .is_some_and(|sequence| !self.shared.files.lock().contains_key(&sequence));
-            if settled {
-                let aside = path.with_extension("damaged");
-                if !kept.contains(&path) && self.shared.disk.rename(&path, &aside).is_err() {
-                    tracing::warn!(path = %path.display(), "cannot set a damaged journal file aside");
-                }
-                damage.file = aside;
-                kept.push(path);
+            let named = journal_sequence(&damage.file).or_else(|| frames_sequence(&damage.file));
+            let Some(sequence) = named else { continue };
+            if self.shared.files.lock().contains_key(&sequence) {
+                continue;
             }
+            if need.contains(&sequence) {
+                damage.file = frames_path(dir, sequence);
+                continue;
+            }
+            let path = self.taken.path(&self.shared, sequence);
+            let aside = self.shared.path(sequence).with_extension("damaged");
+            if !kept.contains(&path) && self.shared.disk.rename(&path, &aside).is_err() {
+                tracing::warn!(path = %path.display(), "cannot set a damaged journal file aside");
+            }
+            damage.file = aside;
+            kept.push(path);
         }
         kept
     }

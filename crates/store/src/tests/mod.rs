@@ -15,6 +15,7 @@ mod power;
 mod retention;
 mod sequence;
 mod service;
+mod taken;
 
 use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::topic_log::{Appended, TopicLog};

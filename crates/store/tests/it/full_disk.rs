@@ -33,6 +33,7 @@ impl Tight {
             file_bytes_max: random.pick(&[64 << 10, 100 << 10]),
             journal_files_keep: random.below(3) as usize,
             spare_files_max: random.below(2) as usize,
+            adopt_frame_bytes_min: random.pick(&[0, 1000, 32 << 10]),
             background: false,
             ..StoreOptions::new("/data", Incarnation(0))
         };

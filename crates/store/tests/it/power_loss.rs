@@ -30,6 +30,14 @@ fn nothing_acknowledged_is_lost_in_any_history() {
         counts.flips,
         counts.direct,
         counts.acknowledged,
+        // And segments took journal files over, which were read again, moved after a crash, given
+        // up, written again, and damaged.
+        counts.adopted,
+        counts.adopted_found,
+        counts.adopted_late,
+        counts.adopted_gone,
+        counts.adopted_rewritten,
+        counts.flips_taken,
     ];
     assert!(happened.iter().all(|count| *count > 0), "{counts:?}");
 }

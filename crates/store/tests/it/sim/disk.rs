@@ -233,6 +233,13 @@ impl SimDisk {
         self.state().names.keys().cloned().collect()
     }
 
+    /// Bytes of a file, as programs see it.
+    pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        let inode = state.names.get(path)?;
+        Some(state.inodes[*inode].data.clone())
+    }
+
     /// Notes something in the trace that is not the disk's.
     pub fn note(&self, line: impl FnOnce() -> String) {
         self.state().trace.note(line);

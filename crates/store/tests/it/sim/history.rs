@@ -56,6 +56,20 @@ pub struct Counts {
     pub flips: u64,
     /// Groups written past the operating system's cache.
     pub direct: u64,
+    /// Of those, in journal files that segments had taken over.
+    pub flips_taken: u64,
+    /// Histories in which segments took a journal file over.
+    pub adopting: u64,
+    /// Journal files that segments took over.
+    pub adopted: u64,
+    /// Starts that found such files.
+    pub adopted_found: u64,
+    /// Such files that got their other name in a later life.
+    pub adopted_late: u64,
+    /// Such files that went in the middle of a life.
+    pub adopted_gone: u64,
+    /// Segments of such files that were written again.
+    pub adopted_rewritten: u64,
 }
 
 impl Counts {
@@ -69,6 +83,13 @@ impl Counts {
         self.refused += other.refused;
         self.flips += other.flips;
         self.direct += other.direct;
+        self.flips_taken += other.flips_taken;
+        self.adopting += other.adopting;
+        self.adopted += other.adopted;
+        self.adopted_found += other.adopted_found;
+        self.adopted_late += other.adopted_late;
+        self.adopted_gone += other.adopted_gone;
+        self.adopted_rewritten += other.adopted_rewritten;
     }
 }
 
@@ -77,13 +98,16 @@ pub fn run(seed: u64, lie: Option<Lie>, story: bool) -> Outcome {
     let mut history = History::new(seed, lie, story);
     let violation = history.run().err();
     history.disk.end();
+    history.counts.adopting = u64::from(history.counts.adopted > 0);
     let (trace, story) = (history.disk.trace(), history.disk.story());
     history.counts.direct = trace.direct;
     Outcome { violation, trace, counts: history.counts, story }
 }
 
+mod adopted;
 mod beside;
 
+use adopted::{Adopted, is_taken};
 use beside::{Pair, Seen, check_producers};
 
 struct History {
@@ -137,6 +161,7 @@ impl History {
             spare_files_max: random.below(3) as usize,
             journal_files_max: random.below(6) as usize,
             segment_bytes_max: random.pick(&[1000, 8 << 10, 64 << 10]),
+            adopt_frame_bytes_min: random.pick(&[0, 0, 150, 1500, 32 << 10]),
             sync_interval_ms: random.pick(&[0, 500]),
             unsynced_bytes_max: random.pick(&[1000, 10 << 10, 8 << 20]),
             burst_bytes_max: random.pick(&[0, 10 << 10, 256 << 20]),
@@ -241,6 +266,7 @@ impl History {
             }
         };
         let lives: Vec<TopicId> = self.topics.iter().map(|topic| topic.id).collect();
+        self.counts.adopted_found += u64::from(self.disk.names().iter().any(|it| is_taken(it)));
         store.adopt(lives.iter().copied());
         store.retain(&|id| lives.contains(&id));
         self.forgotten.clear();
@@ -300,15 +326,21 @@ impl History {
         let mut journal = self.disk.names();
         journal.retain(|path| is_journal(path));
         let newest = journal.split_off(journal.len().saturating_sub(2));
+        // They are few, so that chance alone would hardly ever meet them.
+        let taken = self.disk.names().iter().any(|path| is_taken(path)) && self.random.chance(50);
         let may = |path: &Path| {
+            if taken {
+                return is_taken(path);
+            }
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             // One copy of the checkpoint may go; the other stands in for it.
             let settled =
                 name.starts_with("journal-") || name.ends_with(".seg") || name == "checkpoint.1";
             settled && !newest.iter().any(|new| new == path)
         };
-        if self.disk.flip(may).is_some() {
+        if let Some(path) = self.disk.flip(may) {
             self.counts.flips += 1;
+            self.counts.flips_taken += u64::from(is_taken(&path));
         }
     }
 
@@ -418,7 +450,10 @@ impl History {
     /// Background work, at a moment that the history chooses.
     fn tend(&mut self, store: &Store) -> Result<(), Violation> {
         self.clock.advance(self.random.below(2000));
+        let (before, adopted) = (Adopted::look(&self.disk), store.stats().files_adopted);
         let tended = store.tend();
+        let adopted = store.stats().files_adopted - adopted;
+        Adopted::look(&self.disk).count(&before, adopted, &mut self.counts);
         self.disk.note(|| format!("tended: {tended:?}"));
         match tended {
             Err(error) if self.faultless && self.disk.crashed().is_none() => {
