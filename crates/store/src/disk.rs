@@ -86,6 +86,17 @@ pub trait DiskFile: Send + Sync {
     /// As the file system says.
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// What the file has from `at` on, at most `len` bytes; less only at the end of the file.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read_new(&self, at: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let filled = self.read_at(at, &mut bytes)?;
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
     /// Writes all of `slices` from `at` on. On an error, any part of them may be in the file.
     ///
     /// # Errors
@@ -141,10 +152,22 @@ pub trait DiskFile: Send + Sync {
 /// no end of the file.
 pub(crate) fn read_available(file: &dyn DiskFile, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let filled = file.read_at(at, buffer)?;
-    if filled < buffer.len() && file.len()? > at + filled as u64 {
+    check_short(file, at, filled, buffer.len())?;
+    Ok(filled)
+}
+
+/// As [`read_available`], at most `len` bytes.
+pub(crate) fn read_new_available(file: &dyn DiskFile, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    let bytes = file.read_new(at, len)?;
+    check_short(file, at, bytes.len(), len)?;
+    Ok(bytes)
+}
+
+fn check_short(file: &dyn DiskFile, at: u64, filled: usize, wanted: usize) -> io::Result<()> {
+    if filled < wanted && file.len()? > at + filled as u64 {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "read less than there is"));
     }
-    Ok(filled)
+    Ok(())
 }
 
 /// The operating system's files.
@@ -209,6 +232,22 @@ impl DiskFile for File {
             }
         }
         Ok(filled)
+    }
+
+    fn read_new(&self, at: u64, len: usize) -> io::Result<Vec<u8>> {
+        // Zeroing first what is overwritten at once would cost a tenth of reading it.
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let from = at + bytes.len() as u64;
+            match rustix::io::pread(self, rustix::buffer::spare_capacity(&mut bytes), from) {
+                Ok(0) => break,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // There may have been room for more.
+        bytes.truncate(len);
+        Ok(bytes)
     }
 
     fn write_at(&self, mut at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {

@@ -6,11 +6,11 @@
 //! Law: what is returned is the frame that the index meant, whole.
 
 use crate::batch::RecordBatch;
-use crate::disk::{DiskFile, read_available};
+use crate::disk::{DiskFile, read_available, read_new_available};
 use crate::extras;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, FrameKind};
 use crate::topic::Batch;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use danube_core::TopicId;
 use std::io;
 use std::sync::Arc;
@@ -65,11 +65,16 @@ impl Run {
                 let len = run_len(batch, all, most) as usize;
                 // The memory of what was read before, if nobody holds on to it.
                 let former = std::mem::take(&mut self.bytes).try_into_mut();
-                let mut bytes = former.unwrap_or_else(|_| BytesMut::with_capacity(len));
-                bytes.resize(len, 0);
-                let filled = read_available(&*open()?, batch.position, &mut bytes)?;
-                bytes.truncate(filled);
-                *self = Run { file: batch.file, at: batch.position, bytes: bytes.freeze() };
+                let bytes = match former {
+                    Ok(mut bytes) if bytes.capacity() >= len => {
+                        bytes.resize(len, 0);
+                        let filled = read_available(&*open()?, batch.position, &mut bytes)?;
+                        bytes.truncate(filled);
+                        bytes.freeze()
+                    }
+                    _ => read_new_available(&*open()?, batch.position, len)?.into(),
+                };
+                *self = Run { file: batch.file, at: batch.position, bytes };
                 0
             }
         };

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Messages of one append of the backlog, and the size of all messages in bytes.
-const BATCH: usize = 100;
+/// Messages of one append of the backlog, and the size of all messages in bytes. Large batches would
+/// stay where they are, and be no work.
+const BATCH: usize = 10;
 const SIZE: usize = 1024;
 /// Fewest publishes that a percentile is taken of.
 const LEAST: usize = 500;
