@@ -170,6 +170,27 @@ fn check_short(file: &dyn DiskFile, at: u64, filled: usize, wanted: usize) -> io
     Ok(())
 }
 
+/// Puts a file of `bytes` in the place of `path`, by way of `temporary` in the same directory. The bytes
+/// are durable before they get the name, and the name is after a sync of the directory. On an error
+/// nothing is left of it.
+pub(crate) fn put_whole(
+    disk: &dyn Disk,
+    path: &Path,
+    temporary: &Path,
+    bytes: &[u8],
+) -> io::Result<()> {
+    // One that a failure left there.
+    let _ = disk.remove(temporary);
+    let written = disk.create(temporary).and_then(|file| {
+        file.write_at(0, &mut [IoSlice::new(bytes)])?;
+        file.sync_data()
+    });
+    written.and_then(|()| disk.rename(temporary, path)).inspect_err(|_| {
+        // Half of it is of no use, and the room may be.
+        let _ = disk.remove(temporary);
+    })
+}
+
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsDisk;

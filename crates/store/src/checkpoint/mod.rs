@@ -8,7 +8,7 @@
 
 mod codec;
 
-use crate::disk::{Disk, read_available};
+use crate::disk::{Disk, put_whole, read_available};
 use crate::error::OpenError;
 use crate::listing::Found;
 use crate::room::is_full;
@@ -18,7 +18,7 @@ use crate::topic::{Topic, TopicState};
 use danube_core::sequence::Sequences;
 use danube_core::{SubscriptionId, TopicId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 pub(crate) use codec::{decode, encode};
@@ -176,18 +176,7 @@ pub(crate) fn keep_reserve(disk: &dyn Disk, dir: &Path, bytes: u64) {
 pub(crate) fn store(disk: &dyn Disk, dir: &Path, checkpoint: &Checkpoint) -> io::Result<u64> {
     let bytes = encode(checkpoint);
     for copy in 0..COPIES {
-        let path = path(dir, copy);
-        let temporary = new_path(dir, copy);
-        let _ = disk.remove(&temporary);
-        let written = disk.create(&temporary).and_then(|file| {
-            file.write_at(0, &mut [IoSlice::new(&bytes)])?;
-            file.sync_data()
-        });
-        if let Err(error) = written.and_then(|()| disk.rename(&temporary, &path)) {
-            // Half of it is of no use, and the room may be.
-            let _ = disk.remove(&temporary);
-            return Err(error);
-        }
+        put_whole(disk, &path(dir, copy), &new_path(dir, copy), &bytes)?;
         disk.sync_dir(dir)?;
     }
     Ok(bytes.len() as u64)

@@ -11,12 +11,12 @@ use super::{
     Block, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, SEGMENT_DIR, SegmentFault, SegmentId,
     SegmentRef, u32_at, u64_at,
 };
-use crate::disk::{Disk, DiskFile, read_available};
+use crate::disk::{Disk, DiskFile, put_whole, read_available};
 use crate::frame::FRAME_PAYLOAD_MAX;
 use crate::header::{FILE_HEADER_LEN, journal_path};
 use crate::runs::{RUN_MAX, Run, frame_len, frame_records};
 use crate::topic::Batch;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,15 +118,7 @@ pub(crate) fn write_taken(
     let header = id.encode_header(Some(sequence));
     let bytes = [&header[..], &index, &footer.encode(&id)].concat();
     let (path, temporary) = (id.path(dir), id.path(dir).with_extension("new"));
-    let _ = disk.remove(&temporary);
-    let written = disk.create(&temporary).and_then(|file| {
-        file.write_at(0, &mut [IoSlice::new(&bytes)])?;
-        file.sync_data()
-    });
-    if let Err(error) = written.and_then(|()| disk.rename(&temporary, &path)) {
-        let _ = disk.remove(&temporary);
-        return Err(error);
-    }
+    put_whole(disk, &path, &temporary, &bytes)?;
     Ok(segment_ref(&id, sequence, &footer, bytes.len() as u64, batches))
 }
 

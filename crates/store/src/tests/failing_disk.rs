@@ -1,4 +1,4 @@
-//! A real disk that fails, counts and stalls on demand.
+//! A real disk that fails, counts, stalls and calls back on demand.
 
 use crate::disk::{Disk, DiskFile, OsDisk};
 use parking_lot::{Condvar, Mutex};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is wrong with the disk, and what was done to it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Condition {
     pub fail_write: bool,
     pub fail_sync: bool,
@@ -16,13 +16,20 @@ pub(super) struct Condition {
     pub fail_set_len: bool,
     pub fail_create: bool,
     pub fail_preallocate: bool,
+    /// No journal file can be moved to the segments.
+    pub fail_move: bool,
+    /// Happens once, just before this file is opened.
+    pub before_open: Option<(PathBuf, Action)>,
     /// Syncs wait until this is false again.
     pub stall_sync: bool,
     pub syncs: u64,
     pub stalled: u64,
 }
 
-#[derive(Debug, Default, Clone)]
+/// What happens at some moment.
+type Action = Box<dyn FnOnce() + Send>;
+
+#[derive(Default, Clone)]
 pub(super) struct FailingDisk(Arc<(Mutex<Condition>, Condvar)>);
 
 struct FailingFile {
@@ -38,6 +45,11 @@ impl FailingDisk {
 
     pub fn syncs(&self) -> u64 {
         self.0.0.lock().syncs
+    }
+
+    /// Whether something is still to happen before a file is opened.
+    pub fn is_waiting(&self) -> bool {
+        self.0.0.lock().before_open.is_some()
     }
 
     /// Waits until a sync stalls.
@@ -60,6 +72,10 @@ impl Disk for FailingDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let action = self.0.0.lock().before_open.take_if(|(wanted, _)| wanted == path);
+        if let Some((_, action)) = action {
+            action();
+        }
         Ok(Arc::new(FailingFile { disk: self.clone(), file: OsDisk.open(path)? }))
     }
 
@@ -72,6 +88,8 @@ impl Disk for FailingDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let moves = to.extension().is_some_and(|end| end == "frames");
+        self.check(|condition| condition.fail_move && moves)?;
         OsDisk.rename(from, to)
     }
 

@@ -1,83 +1,16 @@
 //! Journal files that segments take over while somebody reads, and after a crash on the way.
 
+use super::super::failing_disk::FailingDisk;
 use super::super::history::copy_dir;
 use super::*;
-use crate::disk::{Disk, DiskFile, OsDisk};
+use crate::disk::{Disk, OsDisk};
 use crate::doctor;
-use parking_lot::Mutex;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// A real disk on which no journal file can be moved to the segments, or something happens just
-/// before a file is opened.
-#[derive(Clone, Default)]
-struct Hooked(Arc<Hook>);
-
-type Action = Box<dyn FnOnce() + Send>;
-
-#[derive(Default)]
-struct Hook {
-    no_moves: AtomicBool,
-    before: Mutex<Option<(PathBuf, Action)>>,
-}
-
-impl Hooked {
-    fn before_opening(&self, path: PathBuf, action: impl FnOnce() + Send + 'static) {
-        *self.0.before.lock() = Some((path, Box::new(action)));
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.0.before.lock().is_some()
-    }
-}
-
-impl Disk for Hooked {
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        OsDisk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let action = self.0.before.lock().take_if(|(wanted, _)| wanted == path);
-        if let Some((_, action)) = action {
-            action();
-        }
-        OsDisk.open(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        OsDisk.list(dir)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let moves = to.extension().is_some_and(|end| end == "frames");
-        if moves && self.0.no_moves.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        OsDisk.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.sync_dir(dir)
-    }
-
-    fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.make_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        OsDisk.lock(path)
-    }
-}
 
 #[test]
 fn a_reader_sees_no_gap_while_a_file_is_taken_over_and_moved() {
     let dir = tempfile::tempdir().expect("directory");
-    let disk = Hooked::default();
+    let disk = FailingDisk::default();
     let opened = Store::open_on(Arc::new(disk.clone()), large(dir.path()), &mut |_| {});
     let store = Arc::new(opened.expect("opens"));
     let log = topic(&store, 1);
@@ -85,10 +18,10 @@ fn a_reader_sees_no_gap_while_a_file_is_taken_over_and_moved() {
     let journal = |sequence| crate::header::journal_path(dir.path(), sequence);
     let tending = |store: &Arc<Store>| {
         let store = Arc::clone(store);
-        move || tend(&store)
+        Box::new(move || tend(&store)) as Box<dyn FnOnce() + Send>
     };
     // It has looked up where to read, and then the file is not there any more.
-    disk.before_opening(journal(0), tending(&store));
+    disk.set(|it| it.before_open = Some((journal(0), tending(&store))));
     assert_eq!(texts(&log), expected(1, 0..25));
     assert!(!disk.is_waiting() && store.stats().files_adopted == 2);
     drop((log, store));
@@ -97,13 +30,13 @@ fn a_reader_sees_no_gap_while_a_file_is_taken_over_and_moved() {
     let opened = Store::open_on(Arc::new(disk.clone()), large(dir.path()), &mut |_| {});
     let store = Arc::new(opened.expect("opens"));
     let log = topic(&store, 1);
-    disk.0.no_moves.store(true, Ordering::Relaxed);
+    disk.set(|it| it.fail_move = true);
     fill(&log, 25..36);
     tend(&store);
     assert_eq!(store.stats().files_adopted, 2, "the last one of before, and a full one");
     assert!(journal(2).exists() && journal(3).exists(), "they cannot be moved");
-    disk.0.no_moves.store(false, Ordering::Relaxed);
-    disk.before_opening(journal(2), tending(&store));
+    disk.set(|it| it.fail_move = false);
+    disk.set(|it| it.before_open = Some((journal(2), tending(&store))));
     assert_eq!(texts(&log), expected(1, 0..36));
     assert!(!disk.is_waiting() && !journal(2).exists(), "it was moved meanwhile");
 }
@@ -111,8 +44,8 @@ fn a_reader_sees_no_gap_while_a_file_is_taken_over_and_moved() {
 #[test]
 fn what_a_crash_left_under_its_old_name_is_read_there_and_moved_later() {
     let dir = tempfile::tempdir().expect("directory");
-    let disk = Hooked::default();
-    disk.0.no_moves.store(true, Ordering::Relaxed);
+    let disk = FailingDisk::default();
+    disk.set(|it| it.fail_move = true);
     let opened = Store::open_on(Arc::new(disk), large(dir.path()), &mut |_| {});
     let store = opened.expect("opens");
     fill(&topic(&store, 1), 0..25);
