@@ -76,14 +76,19 @@ pub(super) struct Direct {
     burst: Burst,
     /// What is gathered; between two writes the end of a file that is no whole unit.
     buffer: AlignedBuffer,
-    /// Of which file that is the end, and how long that was.
-    end_of: Option<(u64, u64)>,
+    /// How long the active file was, if that is its end.
+    end_at: Option<u64>,
 }
 
 impl Direct {
     /// Before anything is written.
     pub fn new() -> Direct {
-        Direct { burst: Burst::default(), buffer: AlignedBuffer::with_capacity(0), end_of: None }
+        Direct { burst: Burst::default(), buffer: AlignedBuffer::with_capacity(0), end_at: None }
+    }
+
+    /// Another file is the active one now.
+    pub fn another_file(&mut self) {
+        self.end_at = None;
     }
 
     /// Whether `group`, which a sync will follow if `synced`, is better written past the cache.
@@ -109,7 +114,7 @@ impl Direct {
         if !active.has_room_to(active.end_of(group.len()).next_multiple_of(unit)) {
             return None;
         }
-        if self.end_of.take() != Some((active.sequence, active.len)) {
+        if self.end_at.take() != Some(active.len) {
             let mut bytes = [0; DIRECT_ALIGN];
             let head = &mut bytes[..(active.len - begin) as usize];
             let filled = active.file.read_at(begin, head);
@@ -133,7 +138,7 @@ impl Direct {
         self.buffer.clear_whole();
         if written.is_ok() {
             active.has_now(end);
-            self.end_of = Some((active.sequence, end));
+            self.end_at = Some(end);
         }
         Some(written)
     }

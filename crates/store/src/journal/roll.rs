@@ -93,6 +93,7 @@ impl Journal {
         self.shared.unnamed.store(if active.is_named() { u64::MAX } else { sequence }, Release);
         self.shared.full_below.store(whole, Release);
         self.active = Some(active);
+        self.direct.another_file();
         self.shared.wake.set();
     }
 
