@@ -18,6 +18,7 @@ mod active;
 mod beside;
 mod direct;
 mod former;
+mod next;
 mod rewrite;
 mod roll;
 
@@ -28,6 +29,7 @@ use active::Active;
 use beside::Part;
 use direct::Direct;
 use former::Former;
+use next::Next;
 
 /// Where frames are appended.
 pub(crate) struct Journal {
@@ -37,6 +39,8 @@ pub(crate) struct Journal {
     former: Option<Former>,
     /// The sync that runs beside the writing of the active file.
     part: Option<Part>,
+    /// The file to come, if it is made early.
+    next: Option<Next>,
     direct: Direct,
     next_sequence: u64,
     /// Everything below this log sequence number is durable.
@@ -56,6 +60,7 @@ impl Journal {
             active: None,
             former: None,
             part: None,
+            next: None,
             direct: Direct::new(),
             next_sequence,
             durable_lsn: lsn,
@@ -181,7 +186,10 @@ impl Journal {
             Some(written) => (true, written),
             None => (false, active.write(group, synced)),
         };
-        let Err(error) = written else { return Ok(()) };
+        let Err(error) = written else {
+            self.make_next_early(group.len());
+            return Ok(());
+        };
         let failure = AppendError::io("write", &active.path, &error);
         // Nothing else may stand where what failed may have got to the disk: a power loss could
         // bring that back in its place. The next file makes it void.
@@ -189,8 +197,9 @@ impl Journal {
         let path = active.path.display();
         tracing::warn!(%path, %error, "cannot write to the journal file; going on in a new one");
         if active.is_empty() {
-            // Nothing in it counts, so the next one takes its place.
+            // Nothing in it counts, so the next one takes its place; once nobody gives this one its name.
             self.next_sequence = active.sequence;
+            let _ = self.settle();
             self.active = None;
         } else if past_cache {
             // The unit that it began in has what counts too, and nobody knows what the device did to it.
@@ -251,6 +260,7 @@ impl Journal {
     /// Leaves the journal whole: synced, with a mark that says so, and without what was reserved
     /// and not used.
     pub(crate) fn close(&mut self, tip: Tip) -> Result<(), CloseError> {
+        self.forget_next();
         let path = self.shared.options.dir.clone();
         let unsafe_to_leave = |error: AppendError| CloseError { path, error: error.to_string() };
         let safe = self.flush(tip.lsn).or_else(|_| self.flush(tip.lsn));

@@ -89,7 +89,7 @@ impl StoreOptions {
             read_queue_max: 4096,
             sync_interval_ms: 1000,
             unsynced_bytes_max: 8 << 20,
-            burst_bytes_max: 256 << 20,
+            burst_bytes_max: 384 << 20,
             direct_batch_bytes_min: 32 << 10,
             journal_files_keep: 2,
             journal_files_max: 8,

@@ -93,7 +93,7 @@ impl Reserved {
     }
 
     /// Sees to it that `end` bytes are reserved; a file that is to have `file_max` bytes gets more
-    /// than that at once, if there is room.
+    /// than that at once, if there is room, and one that gets longer a quarter of that.
     pub(crate) fn extend(
         &mut self,
         file: &dyn DiskFile,
@@ -103,7 +103,11 @@ impl Reserved {
         if end <= self.bytes {
             return Ok(());
         }
-        let step = end.saturating_add(STEP).min(file_max).max(end);
+        let step = if end <= file_max {
+            end.saturating_add(STEP).min(file_max)
+        } else {
+            end.saturating_add(file_max / 4)
+        };
         self.grow(file, &[step, end])
     }
 
@@ -219,19 +223,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_grows_by_more_than_it_needs_up_to_its_size_and_by_as_much_beyond() {
+    fn a_file_grows_by_more_than_it_needs_up_to_its_size_and_by_quarters_beyond() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("f");
         let options = &mut std::fs::File::options();
         let file = options.create_new(true).read(true).write(true).open(path).expect("made");
         let mut reserved = Reserved::begin(&file, 1000, 1).expect("room");
         let max = 3 * STEP;
-        for (end, len) in
-            [(900, 1000), (1001, 1001 + STEP), (2 * STEP + 1, max), (max + 1, max + 1)]
+        let longer = max + 1 + max / 4;
+        for (end, len) in [(900, 1000), (1001, 1001 + STEP), (2 * STEP + 1, max), (max + 1, longer)]
         {
             reserved.extend(&file, end, max).expect("room");
             assert_eq!((DiskFile::len(&file).expect("len"), reserved.bytes), (len, len));
         }
-        assert_eq!(reserved.room(max, 0), 1);
+        assert_eq!(reserved.room(max, 0), 1 + max / 4);
     }
 }

@@ -4,15 +4,16 @@
 //!
 //! Law: `len` counts only groups that succeeded, and nothing is written where no room is reserved.
 
+use super::next::Blank;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, NO_TOPIC};
 use crate::group::Group;
 use crate::header::{FILE_HEADER_LEN, FORMAT_VERSION, FileHeader};
-use crate::room::{Claim, Reserved, is_full, reserve_bytes, take_reserve};
+use crate::room::{Claim, Reserved, reserve_bytes};
 use crate::shared::Shared;
 use std::io::{self, IoSlice};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -74,21 +75,18 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// Makes journal file `sequence` with a header and room for `bytes`, under the name
-    /// `temporary`.
-    pub(crate) fn begin(
+    /// Makes journal file `sequence` with a header, out of `blank`, which has the name `temporary`.
+    pub(super) fn begin(
         shared: &Shared,
         sequence: u64,
         tip: Tip,
-        bytes: u64,
+        blank: io::Result<Blank>,
         temporary: PathBuf,
     ) -> Result<Active, AppendError> {
         let Shared { disk, options, .. } = shared;
         let path = shared.path(sequence);
-        // One that a failure left there.
-        let _ = disk.remove(&temporary);
-        let (file, reserved, reused) = find_room(shared, bytes, &temporary)
-            .map_err(|error| AppendError::io("make", &path, &error))?;
+        let Blank { file, reserved, reused } =
+            blank.map_err(|error| AppendError::io("make", &path, &error))?;
         let header = FileHeader {
             version: FORMAT_VERSION,
             sequence,
@@ -136,12 +134,25 @@ impl Active {
         Ok(())
     }
 
+    /// What gives it its name, once its header is durable.
+    pub(crate) fn naming(&self) -> Naming {
+        Naming {
+            file: Arc::clone(&self.file),
+            temporary: self.temporary.clone(),
+            path: self.path.clone(),
+        }
+    }
+
     /// Gives it its name, once its header is durable.
     pub(crate) fn name(&mut self, shared: &Shared) -> Result<(), AppendError> {
-        let Some(temporary) = self.temporary.take() else { return Ok(()) };
-        let Shared { disk, options, .. } = shared;
-        let named = disk.rename(&temporary, &self.path).and_then(|()| disk.sync_dir(&options.dir));
-        named.map_err(|error| AppendError::io("name", &self.path, &error))
+        self.naming().carry_out(shared)?;
+        self.has_name();
+        Ok(())
+    }
+
+    /// Takes note that it has its name.
+    pub(super) fn has_name(&mut self) {
+        self.temporary = None;
     }
 
     /// Writes `group`, which a sync will follow if `synced`. On an error any part of it may be in
@@ -220,52 +231,24 @@ impl Active {
     }
 }
 
-/// A file under the temporary name with room for `bytes`: one that was used before, a new one
-/// or, on a full disk, the one in reserve. Also whether it was used before.
-fn find_room(
-    shared: &Shared,
-    bytes: u64,
-    temporary: &Path,
-) -> io::Result<(Arc<dyn DiskFile>, Reserved, bool)> {
-    let Shared { disk, options, .. } = shared;
-    let (most, reserve) = (options.file_bytes_max, reserve_bytes(options));
-    let bytes = bytes + FILE_HEADER_LEN as u64;
-    let spare = shared.spares.lock().pop();
-    if let Some(spare) = spare {
-        match reuse(shared, &spare, bytes, temporary) {
-            Ok((file, reserved)) => return Ok((file, reserved, true)),
-            Err(error) => {
-                tracing::debug!(%error, "cannot reuse a journal file");
-                let _ = disk.remove(temporary);
-            }
-        }
-    }
-    let made = disk.create(temporary).and_then(|file| {
-        let reserved = Reserved::begin(&*file, most.max(bytes), reserve.max(bytes))?;
-        Ok((file, reserved, false))
-    });
-    made.or_else(|error| {
-        let _ = disk.remove(temporary);
-        if !is_full(&error) {
-            return Err(error);
-        }
-        let taken = take_reserve(shared, bytes, temporary);
-        taken.map(|(file, reserved)| (file, reserved, false)).map_err(|_| error)
-    })
+/// What there is to do for a file to have its name whatever happens.
+pub(crate) struct Naming {
+    file: Arc<dyn DiskFile>,
+    temporary: Option<PathBuf>,
+    path: PathBuf,
 }
 
-fn reuse(
-    shared: &Shared,
-    spare: &Path,
-    bytes: u64,
-    temporary: &Path,
-) -> io::Result<(Arc<dyn DiskFile>, Reserved)> {
-    let Shared { disk, options, .. } = shared;
-    disk.rename(spare, temporary)?;
-    // It must not come back under its former name with what is written to it now.
-    disk.sync_dir(&options.dir)?;
-    let file = disk.open(temporary)?;
-    let mut reserved = Reserved::of(options.file_bytes_max);
-    reserved.extend(&*file, bytes + END.len() as u64, options.file_bytes_max)?;
-    Ok((file, reserved))
+impl Naming {
+    /// Makes durable what the file has.
+    pub(crate) fn sync(&self) -> Result<(), AppendError> {
+        self.file.sync_data().map_err(|error| AppendError::io("sync", &self.path, &error))
+    }
+
+    /// Gives it the name, if it has not got it.
+    pub(crate) fn carry_out(&self, shared: &Shared) -> Result<(), AppendError> {
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        let Shared { disk, options, .. } = shared;
+        let named = disk.rename(temporary, &self.path).and_then(|()| disk.sync_dir(&options.dir));
+        named.map_err(|error| AppendError::io("name", &self.path, &error))
+    }
 }

@@ -1,32 +1,44 @@
-//! A sync that runs beside the writing.
+//! Waiting for the device beside the writing.
 //!
-//! Law: it says of the bytes that were there when it began, and of nothing that came later; and
+//! Law: a sync says of the bytes that were there when it began, and of nothing that came later; and
 //! whoever relies on them waits for it, because the kernel tells only one caller that it has failed.
 
 use super::Journal;
 use super::active::Active;
 use super::former::Former;
-use crate::disk::DiskFile;
 use crate::error::AppendError;
+use parking_lot::Mutex;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// Files being synced, one after the other.
-pub(super) struct SyncBeside {
-    files: Vec<Arc<dyn DiskFile>>,
+type Done = Result<(), AppendError>;
+type Work = Box<dyn FnOnce() -> Done + Send>;
+
+/// Something that takes as long as the device does.
+pub(super) struct Beside {
+    path: PathBuf,
+    /// What is to be done, until somebody begins with it.
+    work: Arc<Mutex<Option<Work>>>,
     /// The thread that does it; none where there is no background, or no thread to be had.
-    running: Option<JoinHandle<io::Result<()>>>,
+    running: Option<JoinHandle<Done>>,
 }
 
-impl SyncBeside {
-    /// Begins to sync `files`: on a thread of its own if `background`, else in [`wait`](Self::wait).
-    pub fn begin(files: Vec<Arc<dyn DiskFile>>, background: bool) -> SyncBeside {
+impl Beside {
+    /// Begins with `work` on file `path`: on a thread of its own if `background`, else in
+    /// [`wait`](Self::wait).
+    pub fn begin(
+        path: PathBuf,
+        background: bool,
+        work: impl FnOnce() -> Done + Send + 'static,
+    ) -> Beside {
+        let work: Arc<Mutex<Option<Work>>> = Arc::new(Mutex::new(Some(Box::new(work))));
         let running = background.then(|| {
-            let files = files.clone();
-            Builder::new().name("journal-sync".into()).spawn(move || sync_all(&files)).ok()
+            let work = Arc::clone(&work);
+            Builder::new().name("journal-sync".into()).spawn(move || carry_out(&work)).ok()
         });
-        SyncBeside { files, running: running.flatten() }
+        Beside { path, work, running: running.flatten() }
     }
 
     /// Whether waiting for it takes no time.
@@ -34,22 +46,27 @@ impl SyncBeside {
         self.running.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
+    /// Whether somebody is at it.
+    pub fn is_running(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| !running.is_finished())
+    }
+
     /// Waits for it.
     ///
     /// # Errors
-    /// As the file system says; none of the files can be relied on then.
-    pub fn wait(self) -> io::Result<()> {
-        match self.running {
-            Some(running) => running
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it panicked"))),
-            None => sync_all(&self.files),
-        }
+    /// What the work has failed with; nothing that it was to make durable can be relied on then.
+    pub fn wait(self) -> Done {
+        let Some(running) = self.running else { return carry_out(&self.work) };
+        running.join().unwrap_or_else(|_| {
+            let error = io::Error::other("the thread that does it panicked");
+            Err(AppendError::io("sync", &self.path, &error))
+        })
     }
 }
 
-fn sync_all(files: &[Arc<dyn DiskFile>]) -> io::Result<()> {
-    files.iter().try_for_each(|file| file.sync_data())
+fn carry_out(work: &Mutex<Option<Work>>) -> Done {
+    let work = work.lock().take();
+    work.map_or(Ok(()), |work| work())
 }
 
 /// What the active file had when a sync began beside its writing.
@@ -58,7 +75,7 @@ pub(super) struct Part {
     len: u64,
     /// Log sequence number of the frame that came next.
     next_lsn: u64,
-    sync: SyncBeside,
+    sync: Beside,
 }
 
 impl Part {
@@ -70,8 +87,8 @@ impl Part {
     /// Waits for it; where that succeeds the caller makes durable what came later too.
     ///
     /// # Errors
-    /// As the file system says.
-    pub fn wait(self) -> io::Result<()> {
+    /// [`AppendError::Io`].
+    pub fn wait(self) -> Done {
         self.sync.wait()
     }
 }
@@ -99,10 +116,12 @@ impl Journal {
         if self.part.is_some() || self.former.is_some() || self.unsafe_kept {
             return;
         }
-        let Some(Active { file, len, synced_len, .. }) = &self.active else { return };
+        let Some(Active { file, len, synced_len, path, .. }) = &self.active else { return };
         if len - synced_len >= bytes_min {
-            let background = self.shared.options.background;
-            let sync = SyncBeside::begin(vec![Arc::clone(file)], background);
+            let (file, named) = (Arc::clone(file), path.clone());
+            let work =
+                move || file.sync_data().map_err(|error| AppendError::io("sync", &named, &error));
+            let sync = Beside::begin(path.clone(), self.shared.options.background, work);
             self.part = Some(Part { len: *len, next_lsn, sync });
         }
     }
@@ -120,8 +139,7 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                let (sequence, error) =
-                    (active.sequence, AppendError::io("sync", &active.path, &error));
+                let sequence = active.sequence;
                 tracing::warn!(%error, "journal file failed to sync; going on in a new one");
                 self.active = None;
                 self.all_unsafe(sequence);

@@ -8,6 +8,7 @@
 //! Law: the copy of a frame differs from it only in the file that its checksum names.
 
 use super::active::{Active, END};
+use super::next::Blank;
 use super::{Journal, Tip};
 use crate::batch::RecordBatch;
 use crate::disk::DiskFile;
@@ -89,12 +90,15 @@ impl Journal {
     pub(super) fn rewrite(&mut self, next_lsn: u64) -> Result<(), AppendError> {
         let before = self.kept.first().map_or(Tip::default(), |kept| Tip::before(&kept.header));
         let tip = Tip { lsn: self.durable_lsn, ..before };
+        // Nobody else may be at work under the temporary name.
+        self.forget_next();
         let bytes = self.kept.iter().map(|kept| kept.header.frame_len()).sum();
         let Shared { disk, options, .. } = &*self.shared;
         // No restart takes it up under this name, whatever it has by then.
         let temporary = journal_copy_path(&options.dir);
+        let blank = Blank::make(&self.shared, bytes, &temporary);
         let mut active =
-            Active::begin(&self.shared, self.next_sequence, tip, bytes, temporary.clone())?;
+            Active::begin(&self.shared, self.next_sequence, tip, blank, temporary.clone())?;
         let copied = copy_frames(&self.kept, &*active.file, active.len, active.sequence);
         let copied = copied.and_then(|copied| {
             // The end of a group, as a reused file needs it.

@@ -13,10 +13,14 @@ use crate::header::{FILE_HEADER_LEN, journal_new_path};
 use crate::room::reserve_bytes;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
+/// A file gets longer than it is to be by one of so many parts at most.
+const LONGER_SHARE: u64 = 1;
+
 impl Journal {
     /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
     pub(crate) fn ready(&mut self, bytes: u64, tip: Tip) -> Result<(), AppendError> {
         let max = self.shared.options.file_bytes_max;
+        let longest = max.saturating_add(max / LONGER_SHARE);
         // A file that is left has room held back, so the next one has to have as much.
         let least = reserve_bytes(&self.shared.options) - FILE_HEADER_LEN as u64;
         if self.former.as_ref().is_some_and(Former::is_done) {
@@ -32,6 +36,13 @@ impl Journal {
             }
             match &self.active {
                 Some(active) if active.is_empty() || active.end_of(bytes) <= max => return Ok(()),
+                // The device is behind: better a longer file than that everybody waits for it.
+                Some(active)
+                    if self.former.as_ref().is_some_and(Former::is_running)
+                        && active.end_of(bytes) <= longest =>
+                {
+                    return Ok(());
+                }
                 Some(_) if self.former.is_some() => {
                     let _ = self.settle();
                 }
@@ -48,9 +59,10 @@ impl Journal {
         }
     }
 
-    pub(super) fn begin(&self, tip: Tip, bytes: u64) -> Result<Active, AppendError> {
+    pub(super) fn begin(&mut self, tip: Tip, bytes: u64) -> Result<Active, AppendError> {
         let temporary = journal_new_path(&self.shared.options.dir);
-        Active::begin(&self.shared, self.next_sequence, tip, bytes, temporary)
+        let blank = self.blank(bytes, &temporary);
+        Active::begin(&self.shared, self.next_sequence, tip, blank, temporary)
     }
 
     /// Goes on in `next`. What the file before has is made durable beside that if nobody waits for
@@ -58,16 +70,9 @@ impl Journal {
     pub(super) fn roll(&mut self, mut next: Active, lsn: u64) -> Result<(), AppendError> {
         let unsynced = |active: &mut Active| active.synced_len < active.len;
         if self.shared.can_defer
-            && self.former.is_none()
             && let Some(full) = self.active.take_if(unsynced)
         {
             self.former = Some(Former::begin(&self.shared, full, self.part.take(), &next));
-            self.install(next);
-            return Ok(());
-        }
-        if let Some(former) = &mut self.former {
-            // The one that it takes the place of had nothing that counts.
-            former.replace_next(&next);
             self.install(next);
             return Ok(());
         }
@@ -98,22 +103,21 @@ impl Journal {
     }
 
     /// Waits for what is being made durable beside the writing. If that is the file before the active
-    /// one, gives that its name.
+    /// one, that has its name then.
     pub(super) fn settle(&mut self) -> Result<(), AppendError> {
         let Some(former) = self.former.take() else { return self.settle_part() };
         let sequence = former.sequence();
         let Some(mut active) = self.active.take() else {
             return former.wait(&self.shared).inspect_err(|_| self.all_unsafe(sequence));
         };
-        let settled = former.wait(&self.shared).and_then(|()| active.name(&self.shared));
-        if let Err(error) = settled {
+        if let Err(error) = former.wait(&self.shared) {
             tracing::warn!(%error, "a journal file cannot be relied on; going on in a new one");
             self.next_sequence = active.sequence;
             self.all_unsafe(sequence);
             return Err(error);
         }
-        let start = active.start_lsn;
-        self.durable_below(start);
+        active.has_name();
+        self.durable_below(active.start_lsn);
         active.synced_len = active.synced_len.max(FILE_HEADER_LEN as u64);
         self.shared.unnamed.store(u64::MAX, Release);
         self.shared.full_below.store(active.sequence, Release);

@@ -22,6 +22,10 @@ pub(super) struct Condition {
     pub before_open: Option<(PathBuf, Action)>,
     /// Syncs wait until this is false again.
     pub stall_sync: bool,
+    /// Whether it can tell that the machine has kept running.
+    pub knows_boots: bool,
+    /// Files that were to be made.
+    pub creates: Vec<PathBuf>,
     pub syncs: u64,
     pub stalled: u64,
 }
@@ -60,6 +64,16 @@ impl FailingDisk {
         }
     }
 
+    /// Waits until a file was to be made at `path` for the `count`th time.
+    pub fn wait_for_creates(&self, path: &Path, count: usize) {
+        let is_wanted = |made: &&PathBuf| made.as_path() == path;
+        let mut condition = self.0.0.lock();
+        while condition.creates.iter().filter(is_wanted).count() < count {
+            let waited = self.0.1.wait_for(&mut condition, super::PATIENCE);
+            assert!(!waited.timed_out(), "{} was never made", path.display());
+        }
+    }
+
     fn check(&self, fails: impl FnOnce(&Condition) -> bool) -> io::Result<()> {
         if fails(&self.0.0.lock()) { Err(io::Error::from_raw_os_error(28)) } else { Ok(()) }
     }
@@ -67,8 +81,9 @@ impl FailingDisk {
 
 impl Disk for FailingDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        self.check(|condition| condition.fail_create)?;
-        Ok(Arc::new(FailingFile { disk: self.clone(), file: OsDisk.create(path)? }))
+        let made = self.check(|condition| condition.fail_create).and_then(|()| OsDisk.create(path));
+        self.set(|condition| condition.creates.push(path.to_path_buf()));
+        Ok(Arc::new(FailingFile { disk: self.clone(), file: made? }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -103,6 +118,10 @@ impl Disk for FailingDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         OsDisk.lock(path)
+    }
+
+    fn boot_id(&self) -> Option<[u8; 16]> {
+        if self.0.0.lock().knows_boots { OsDisk.boot_id() } else { None }
     }
 }
 

@@ -11,6 +11,7 @@ mod format;
 mod history;
 mod lone;
 mod model;
+mod next;
 mod power;
 mod retention;
 mod sequence;
