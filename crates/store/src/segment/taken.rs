@@ -12,9 +12,10 @@ use super::{
     SegmentRef, u32_at, u64_at,
 };
 use crate::disk::{Disk, DiskFile, put_whole, read_available};
-use crate::frame::FRAME_PAYLOAD_MAX;
+use crate::frame::{FRAME_PAYLOAD_MAX, FrameHeader, FrameKind};
 use crate::header::{FILE_HEADER_LEN, journal_path};
 use crate::runs::{RUN_MAX, Run, frame_len, frame_records};
+use crate::scan::Scan;
 use crate::topic::Batch;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -198,37 +199,86 @@ impl Taken {
         Ok(Taken { id, sequence, file, batches, run: Run::default() })
     }
 
+    /// Opens segment `id` without its index: journal file `sequence` is searched for its frames. Those
+    /// that a failed write left in the file have offsets that are not the segment's, or come again.
+    pub(super) fn searched(
+        disk: &dyn Disk,
+        dir: &Path,
+        id: SegmentId,
+        segment: &SegmentRef,
+        sequence: u64,
+    ) -> Result<Taken, SegmentFault> {
+        let search = || {
+            let file = open_frames(disk, dir, sequence)?;
+            let mut scan = Scan::new(Arc::clone(&file), sequence)?;
+            let mut batches: Vec<Batch> = Vec::new();
+            let (mut next, mut lsn, mut position) = (segment.base, 0, FILE_HEADER_LEN as u64);
+            while let Some(at) = scan.next_frame(position)? {
+                let Some(header) = scan.header(at)? else { break };
+                position = at + header.frame_len();
+                let FrameHeader { first, time, count, payload_len, .. } = header;
+                let batch = Batch { first, file: sequence, position: at, time, count, payload_len };
+                let is_ours = header.kind == FrameKind::Messages
+                    && header.topic == id.topic.0
+                    && header.lsn >= lsn
+                    && first >= next
+                    && count > 0
+                    && first.checked_add(count.into()).is_some_and(|end| end <= segment.end);
+                if is_ours {
+                    (next, lsn) = (batch.end(), header.lsn);
+                    batches.push(batch);
+                }
+            }
+            Ok((file, batches))
+        };
+        let found = search().map_err(|error: io::Error| SegmentFault::from(error).within(sequence));
+        let (file, batches) = found?;
+        Ok(Taken { id, sequence, file, batches, run: Run::default() })
+    }
+
+    /// Its frames, in order.
+    pub(super) fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
     /// As [`OpenSegment::read`](super::OpenSegment::read).
     pub(super) fn read(
         &mut self,
         from: u64,
         take: &mut dyn FnMut(Block) -> bool,
     ) -> Result<(), SegmentFault> {
-        let Taken { id, sequence, file, batches, run } = self;
+        let Taken { batches, run, .. } = &*self;
         let begin = batches.partition_point(|batch| batch.end() <= from);
         // Who reads on wants what follows; who begins may want one message.
         let mut most = match batches.get(begin) {
             Some(batch) if !run.has(batch) && !run.ends_before(batch) => RUN_FIRST,
             _ => RUN_MAX,
         };
-        for batch in &batches[begin..] {
-            let frame = run.frame(|| Ok(Arc::clone(file)), batch, batches, most);
-            let frame = frame.map_err(|error| SegmentFault::from(error).within(*sequence))?;
-            let read = frame_records(id.topic, batch, frame)
-                .map_err(|what| damaged(batch.position, what).within(*sequence))?;
-            let header = BlockHeader {
-                payload_crc: read.crc(),
-                payload_len: batch.payload_len,
-                count: batch.count,
-                first: batch.first,
-                time: batch.time,
-            };
-            if !take(Block { header, batch: read }) {
+        for at in begin..self.batches.len() {
+            if !take(self.block(at, most)?) {
                 return Ok(());
             }
             most = RUN_MAX;
         }
         Ok(())
+    }
+
+    /// The frame that entry `at` means; reads up to `most` bytes for those behind it, too.
+    pub(super) fn block(&mut self, at: usize, most: u64) -> Result<Block, SegmentFault> {
+        let Taken { id, sequence, file, batches, run } = self;
+        let batch = &batches[at];
+        let frame = run.frame(|| Ok(Arc::clone(file)), batch, batches, most);
+        let frame = frame.map_err(|error| SegmentFault::from(error).within(*sequence))?;
+        let read = frame_records(id.topic, batch, frame)
+            .map_err(|what| damaged(batch.position, what).within(*sequence))?;
+        let header = BlockHeader {
+            payload_crc: read.crc(),
+            payload_len: batch.payload_len,
+            count: batch.count,
+            first: batch.first,
+            time: batch.time,
+        };
+        Ok(Block { header, batch: read })
     }
 
     /// As [`OpenSegment::offset_at`](super::OpenSegment::offset_at).
