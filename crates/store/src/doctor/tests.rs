@@ -9,6 +9,7 @@ use std::fs;
 use std::sync::mpsc;
 
 mod segments;
+mod ward;
 
 const RECORDS: u64 = 10;
 

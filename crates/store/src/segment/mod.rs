@@ -11,6 +11,7 @@
 mod blocks;
 mod read;
 mod salvage;
+mod search;
 mod taken;
 mod write;
 

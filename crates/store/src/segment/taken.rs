@@ -7,15 +7,15 @@
 //! Law: an entry leads to its frame or to an error. The journal file is found under either name.
 
 use super::read::damaged;
+use super::search::search;
 use super::{
     Block, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, SEGMENT_DIR, SegmentFault, SegmentId,
     SegmentRef, u32_at, u64_at,
 };
 use crate::disk::{Disk, DiskFile, put_whole, read_available};
-use crate::frame::{FRAME_PAYLOAD_MAX, FrameHeader, FrameKind};
+use crate::frame::FRAME_PAYLOAD_MAX;
 use crate::header::{FILE_HEADER_LEN, journal_path};
 use crate::runs::{RUN_MAX, Run, frame_len, frame_records};
-use crate::scan::Scan;
 use crate::topic::Batch;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -199,8 +199,7 @@ impl Taken {
         Ok(Taken { id, sequence, file, batches, run: Run::default() })
     }
 
-    /// Opens segment `id` without its index: journal file `sequence` is searched for its frames. Those
-    /// that a failed write left in the file have offsets that are not the segment's, or come again.
+    /// Opens segment `id` without its index: journal file `sequence` is searched for its frames.
     pub(super) fn searched(
         disk: &dyn Disk,
         dir: &Path,
@@ -208,30 +207,11 @@ impl Taken {
         segment: &SegmentRef,
         sequence: u64,
     ) -> Result<Taken, SegmentFault> {
-        let search = || {
-            let file = open_frames(disk, dir, sequence)?;
-            let mut scan = Scan::new(Arc::clone(&file), sequence)?;
-            let mut batches: Vec<Batch> = Vec::new();
-            let (mut next, mut lsn, mut position) = (segment.base, 0, FILE_HEADER_LEN as u64);
-            while let Some(at) = scan.next_frame(position)? {
-                let Some(header) = scan.header(at)? else { break };
-                position = at + header.frame_len();
-                let FrameHeader { first, time, count, payload_len, .. } = header;
-                let batch = Batch { first, file: sequence, position: at, time, count, payload_len };
-                let is_ours = header.kind == FrameKind::Messages
-                    && header.topic == id.topic.0
-                    && header.lsn >= lsn
-                    && first >= next
-                    && count > 0
-                    && first.checked_add(count.into()).is_some_and(|end| end <= segment.end);
-                if is_ours {
-                    (next, lsn) = (batch.end(), header.lsn);
-                    batches.push(batch);
-                }
-            }
+        let found = open_frames(disk, dir, sequence).and_then(|file| {
+            let batches = search(Arc::clone(&file), id.topic, segment, sequence)?;
             Ok((file, batches))
-        };
-        let found = search().map_err(|error: io::Error| SegmentFault::from(error).within(sequence));
+        });
+        let found = found.map_err(|error| SegmentFault::from(error).within(sequence));
         let (file, batches) = found?;
         Ok(Taken { id, sequence, file, batches, run: Run::default() })
     }

@@ -12,6 +12,7 @@ mod history;
 mod lone;
 mod model;
 mod power;
+mod repair;
 mod retention;
 mod sequence;
 mod service;

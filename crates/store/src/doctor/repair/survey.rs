@@ -86,8 +86,10 @@ impl Surgery<'_> {
             if segment.is_some() || frames.is_some() {
                 let place = self.take_out(&path)?;
                 let (path, place) = (path.display(), place.display());
-                self.done
-                    .push(format!("moved {path} to {place}; the new checkpoint has no use for it"));
+                self.done.push(format!(
+                    "moved {path} to {place}, as the new checkpoint does not name it; messages \
+                     that are missing may be in there"
+                ));
             }
         }
         Ok(())
