@@ -46,16 +46,17 @@ pub struct Repaired {
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Repaired, OpenError> {
     disk.list(dir).map_err(|error| OpenError::io("list", dir, &error))?;
     let _lock = DirLock::take(&**disk, dir)?;
-    let before = examine_locked(disk, dir)?;
+    let mut before = examine_locked(disk, dir)?;
     let mut surgery =
         Surgery { disk: &**disk, dir, done: Vec::new(), left: Vec::new(), kept: BTreeMap::new() };
     if !before.problems.is_empty() {
-        let rebuilt = surgery.checkpoints()?;
-        // What a new checkpoint names was not looked at before.
-        let seen = if rebuilt { examine_locked(disk, dir)? } else { before.clone() };
+        if surgery.checkpoints()? {
+            // What a new checkpoint names could not be looked at before.
+            before.problems.extend(examine_locked(disk, dir)?.problems);
+        }
         let listing = find(&LookOnly(Arc::clone(disk)), dir);
         match listing.and_then(|listing| surgery.holes(&listing.journal)) {
-            Ok(()) => surgery.segments(&seen)?,
+            Ok(()) => surgery.segments(&before)?,
             Err(error @ OpenError::Io { .. }) => return Err(error),
             Err(error) => surgery.left.push(error.to_string()),
         }

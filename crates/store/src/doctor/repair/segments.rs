@@ -28,7 +28,7 @@ type Segments = Vec<(SegmentId, SegmentRef)>;
 
 impl Surgery<'_> {
     /// Replaces segments that do not hold by what holds of them.
-    pub(super) fn segments(&mut self, seen: &Report) -> Result<(), OpenError> {
+    pub(super) fn segments(&mut self, before: &Report) -> Result<(), OpenError> {
         let journal = find(self.disk, self.dir)?.journal;
         let newest = checkpoint::load(self.disk, self.dir, &journal)?.newest;
         let Some(checkpoint) = newest else { return Ok(()) };
@@ -36,7 +36,7 @@ impl Surgery<'_> {
         let all = points.flat_map(|(id, point)| {
             point.segments.iter().map(|segment| (SegmentId::new(*id, segment), *segment))
         });
-        let hit: Segments = all.filter(|(id, segment)| self.is_hit(seen, id, segment)).collect();
+        let hit: Segments = all.filter(|(id, segment)| self.is_hit(before, id, segment)).collect();
         let mut changed = checkpoint.clone();
         for (id, point) in &mut changed.topics {
             let of_topic = hit.iter().filter(|(hit, _)| hit.topic == *id);
@@ -210,10 +210,10 @@ impl Surgery<'_> {
     }
 
     /// Whether one of the problems is this segment's.
-    fn is_hit(&self, seen: &Report, id: &SegmentId, segment: &SegmentRef) -> bool {
+    fn is_hit(&self, before: &Report, id: &SegmentId, segment: &SegmentRef) -> bool {
         let path = id.path(self.dir);
         let frames = segment.journal.map(|sequence| frames_path(self.dir, sequence));
-        seen.problems.iter().any(|problem| {
+        before.problems.iter().any(|problem| {
             let mut lost = problem.lost.iter().filter(|lost| lost.topic == id.topic);
             problem.path == path
                 || frames.as_ref() == Some(&problem.path)

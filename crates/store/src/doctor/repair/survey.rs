@@ -58,17 +58,18 @@ impl Surgery<'_> {
         let (end, records, journal) = (u64::MAX, u64::MAX, None);
         let any =
             SegmentRef { base, end, generation, bytes, records, first_time, last_time, journal };
-        let mut sized = SegmentRef { end: base, records: 0, ..any };
+        let mut sized = SegmentRef { end: base, ..any };
         let walked = salvage(self.disk, self.dir, id, &any, &mut |block| {
             let BlockHeader { first, count, time, .. } = block.header;
-            if sized.records == 0 {
+            if sized.end == base {
                 sized.first_time = time;
             }
             (sized.end, sized.last_time) = (first.saturating_add(count.into()), time);
-            sized.records += u64::from(count);
             true
         });
         walked.map_err(|fault| refusal(self.dir, &id, &fault))?;
+        // Those that do not hold are among them, so that they are told.
+        sized.records = sized.end - base;
         Ok(Some(sized).filter(|sized| sized.records > 0))
     }
 

@@ -156,6 +156,9 @@ fn without_a_checkpoint_what_holds_of_blocks_is_found_and_the_rest_is_in_quarant
     let damaged = fs::read(&ward.path).expect("reads");
     let repaired = repair(&disk(), ward.dir.path()).expect("repairs");
     assert!(repaired.after.problems.is_empty(), "{:?}", repaired.after.problems);
+    let Range { start: first, end } = ward.offsets(2);
+    let told = repaired.before.problems.iter().flat_map(|it| &it.lost).collect::<Vec<_>>();
+    assert_eq!(told, [&Lost { topic: TopicId(1), first, end }]);
     let store = open(ward.dir.path(), 2);
     let found = texts(&store.topic(TopicId(1), Epoch(1))).expect("reads");
     let kept = (0..MESSAGES).filter(|at| !ward.offsets(2).contains(at));
