@@ -164,6 +164,28 @@ fn a_disk_that_is_full_or_refuses_to_read_changes_nothing() {
 }
 
 #[test]
+fn what_a_checkpoint_has_by_now_stays_when_the_disk_refuses_the_rest() {
+    for taken in [false, true] {
+        let (dir, victim) = patient(taken);
+        let damaged = fs::read(&victim).expect("reads");
+        let mut first = 1;
+        loop {
+            let copy = tempfile::tempdir().expect("directory");
+            copy_dir(dir.path(), copy.path());
+            let disk = FailingDisk::default();
+            disk.set(|condition| condition.fail_syncs_from = Some(first));
+            let disk: Arc<dyn Disk> = Arc::new(disk);
+            if doctor::repair(&disk, copy.path()).is_ok() {
+                break;
+            }
+            check_repaired(copy.path(), taken, &damaged, &format!("{taken}, from sync {first} on"));
+            first += 1;
+        }
+        assert!(first > 3, "{first}");
+    }
+}
+
+#[test]
 fn a_file_that_was_taken_over_is_repaired_under_its_old_name_and_stays_what_it_is() {
     for is_journal in [false, true] {
         let (dir, victim) = patient(true);
