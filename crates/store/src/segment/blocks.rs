@@ -57,8 +57,8 @@ impl Blocks {
         Ok(Blocks { id, file, index, blocks_end, ahead, ahead_at: 0, left_off })
     }
 
-    /// What there is of segment `id` in `file`, where footer or index do not hold: its blocks can be
-    /// walked, and not searched.
+    /// What there is of segment `id` in `file`, where footer or index do not hold: its blocks can
+    /// be walked, and not searched.
     pub(super) fn bare(
         file: Arc<dyn DiskFile>,
         id: SegmentId,
@@ -126,7 +126,8 @@ impl Blocks {
         Ok(None)
     }
 
-    /// Searches from byte `at` on for the header of a block whose first message is one of `offsets`.
+    /// Searches from byte `at` on for the header of a block whose first message is one of
+    /// `offsets`.
     pub(super) fn next_header(
         &mut self,
         mut at: u64,

@@ -1,12 +1,13 @@
 //! What holds of a segment in which damage was found: every block or frame of it that does.
 //!
-//! The checkpoint says which segment it is, how far it reaches and how many messages it has, so nothing
-//! that its file says of itself has to hold. Blocks follow one another; behind a block whose header does
-//! not hold, the next one is searched for byte by byte, as an index knows only some of them. Frames are
-//! where the index says, or where a search finds them. What becomes of it is for the doctor.
+//! The checkpoint says which segment it is, how far it reaches and how many messages it has, so
+//! nothing that its file says of itself has to hold. Blocks follow one another; behind a block
+//! whose header does not hold, the next one is searched for byte by byte, as an index knows only
+//! some of them. Frames are where the index says, or where a search finds them. What becomes of it
+//! is for the doctor.
 //!
-//! Law: what is handed on is whole, in order, and the segment's own; what is lost is named once, and
-//! what the disk refuses to read is an error and never a loss.
+//! Law: what is handed on is whole, in order, and the segment's own; what is lost is named once,
+//! and what the disk refuses to read is an error and never a loss.
 
 use super::blocks::{Blocks, CHUNK_NEXT};
 use super::read::damaged;

@@ -1,8 +1,9 @@
 //! Finding a segment's frames in the journal file that it took over, where its index does not say.
 //!
-//! A failed write may have left frames in the file that were never acknowledged. They stand behind those
-//! that count, so their offsets are not the segment's or were seen before. What a found frame holds is
-//! checked by whoever reads it.
+//! A failed write may have left frames in the file that were never acknowledged. They stand behind
+//! those that count, so their offsets are not the segment's or were seen before. Only where the
+//! frame that counts is damaged too may one stand in for it: what its publisher was told failed.
+//! What a found frame holds is checked by whoever reads it.
 //!
 //! Law: what is found is in order, of the topic and within the segment, and has a whole header.
 

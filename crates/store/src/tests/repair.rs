@@ -1,4 +1,5 @@
-//! Repairs of segments that something comes between: a full disk, one that refuses to read, a crash.
+//! Repairs of segments that something comes between: a full disk, one that refuses to read, a
+//! crash.
 
 use super::failing_disk::{Condition, FailingDisk};
 use super::history::copy_dir;
@@ -30,7 +31,8 @@ fn small(dir: &Path, taken: bool) -> StoreOptions {
     }
 }
 
-/// Topics 1 and 2 in segments, the damaged message being one of topic 1; and the file that it is in.
+/// Topics 1 and 2 in segments, the damaged message being one of topic 1; and the file that it is
+/// in.
 fn patient(taken: bool) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("directory");
     let store = Store::open(small(dir.path(), taken), &mut |_| {}).expect("opens");

@@ -1,7 +1,7 @@
 //! Files that a repair changes or takes away, as they were.
 //!
-//! Law: a file has its name here only once all of it is there and durable; nothing takes its place but
-//! the file that it is a copy of, and it goes only if the repair that put it here failed.
+//! Law: a file has its name here only once all of it is there and durable; nothing takes its place
+//! but the file that it is a copy of, and it goes only if the repair that put it here failed.
 
 use super::super::explain::QUARANTINE_DIR;
 use super::Surgery;

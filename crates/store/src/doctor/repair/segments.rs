@@ -1,13 +1,13 @@
 //! What a repair does with damaged segments: what holds of each is written again, in its place.
 //!
-//! First the new segments are written, then the damaged files copied into quarantine, then a checkpoint
-//! names the new ones, then the damaged files take the place of their copies. So whatever comes between
-//! two steps, a checkpoint has either the one or the other, and what it does not have is a leftover. What
-//! holds is for [`salvage`] to say; segments where no checkpoint says which count are looked for in
-//! [`survey`](super::survey).
+//! First the new segments are written, then the damaged files copied into quarantine, then a
+//! checkpoint names the new ones, then the damaged files take the place of their copies. So
+//! whatever comes between two steps, a checkpoint has either the one or the other, and what it does
+//! not have is a leftover. What holds is for [`salvage`] to say; segments where no checkpoint says
+//! which count are looked for in [`survey`](super::survey).
 //!
-//! Law: until a checkpoint names what replaces it, a damaged file is where it was; a journal file that
-//! another segment needs stays where it is.
+//! Law: until a checkpoint names what replaces it, a damaged file is where it was; a journal file
+//! that another segment needs stays where it is.
 
 use super::super::{Report, refusal};
 use super::Surgery;
@@ -57,8 +57,8 @@ impl Surgery<'_> {
         self.retire(&hit, &changed)
     }
 
-    /// Writes what holds of the segments that are `hit`, names it in `changed`, and sees to it that what
-    /// does not hold is in quarantine. Files that were not there before are added to `made`.
+    /// Writes what holds of the segments that are `hit`, names it in `changed`, and sees to it that
+    /// what does not hold is in quarantine. Files that were not there before are added to `made`.
     fn replace(
         &mut self,
         hit: &Segments,
@@ -222,8 +222,8 @@ impl Surgery<'_> {
     }
 }
 
-/// Lets go the memory of damage in segments, or in the journal files `journals` that they took over: all
-/// of a checkpoint's segments hold now.
+/// Lets go the memory of damage in segments, or in the journal files `journals` that they took
+/// over: all of a checkpoint's segments hold now.
 fn forget_damage(point: &mut TopicPoint, journals: &BTreeSet<u64>) {
     point.damage.take_if(|(file, ..)| {
         let file = Path::new(file);

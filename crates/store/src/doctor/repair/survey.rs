@@ -1,5 +1,5 @@
-//! Segments where no checkpoint says which of them count: what each file says of itself, or what holds
-//! of it.
+//! Segments where no checkpoint says which of them count: what each file says of itself, or what
+//! holds of it.
 //!
 //! Law: what is not taken for a segment goes into quarantine, as the next start would remove it.
 
@@ -47,8 +47,8 @@ impl Surgery<'_> {
         Ok(found)
     }
 
-    /// What segment `id` is by its blocks alone; `None` if none of them holds. Frames of one whose index
-    /// is damaged are not looked for, as nobody says any more up to where they are its own.
+    /// What segment `id` is by its blocks alone; `None` if none of them holds. Frames of one whose
+    /// index is damaged are not looked for, as nobody says any more up to where they are its own.
     fn size_up(&self, id: SegmentId) -> Result<Option<SegmentRef>, OpenError> {
         let path = id.path(self.dir);
         let len = self.disk.open(&path).and_then(|file| file.len());
