@@ -18,9 +18,10 @@ use crate::error::OpenError;
 use crate::listing::find;
 use crate::lock::DirLock;
 use crate::recovery::recover;
-use crate::segment::{OpenSegment, SegmentFault, SegmentId, frames_sequence};
+use crate::segment::{Flaw, SegmentFault, SegmentId, frames_sequence, salvage};
 use crate::topic::TopicState;
 use danube_core::{Incarnation, TopicId};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ fn examine_locked(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Report, OpenError>
     let holes = hole::find(&look, dir, &listing.journal)?;
     report.problems.extend(holes.iter().map(hole::Hole::problem));
     for (id, state) in &recovered.topics {
-        report.problems.extend(segments(&look, dir, *id, state));
+        report.problems.extend(segments(&look, dir, *id, state)?);
     }
     // A stopped topic whose damage is in none of the places above was stopped earlier.
     for (id, state) in &recovered.topics {
@@ -190,34 +191,47 @@ fn path_of(error: &OpenError, dir: &Path) -> PathBuf {
     }
 }
 
-/// Reads every block of a topic's segments.
-fn segments(disk: &dyn Disk, dir: &Path, id: TopicId, state: &TopicState) -> Vec<Problem> {
+/// Reads everything in a topic's segments, as a repair does.
+fn segments(
+    disk: &dyn Disk,
+    dir: &Path,
+    id: TopicId,
+    state: &TopicState,
+) -> Result<Vec<Problem>, OpenError> {
     let mut problems = Vec::new();
     for segment in &state.segments {
         let segment_id = SegmentId::new(id, segment);
-        let mut read = segment.base;
-        let outcome = OpenSegment::open(disk, dir, segment_id, segment).and_then(|mut open| {
-            open.read(segment.base, &mut |block| {
-                read = block.header.first.saturating_add(u64::from(block.header.count));
-                true
-            })
-        });
-        let Err(fault) = outcome else { continue };
-        let path = fault.path(dir, &segment_id);
-        let (position, what) = match fault {
-            SegmentFault::Io { error, .. } => (None, error.to_string()),
-            SegmentFault::Damaged { position, what, .. } => (Some(position), what.to_owned()),
-        };
-        problems.push(Problem {
-            path,
-            position,
-            what,
-            means: format!("topic {id} cannot be read from offset {read} to {}", segment.end),
-            lost: vec![Lost { topic: id, first: read, end: segment.end }],
-            is_damage: true,
-        });
+        let flaws = salvage(disk, dir, segment_id, segment, &mut |_| true);
+        let flaws = flaws.map_err(|fault| refusal(dir, &segment_id, &fault))?;
+        problems.extend(flaws.into_iter().map(|flaw| problem(dir, &segment_id, flaw)));
     }
-    problems
+    Ok(problems)
+}
+
+/// That the disk refuses to read a segment.
+fn refusal(dir: &Path, id: &SegmentId, fault: &SegmentFault) -> OpenError {
+    let error = match fault {
+        SegmentFault::Io { error, .. } => error.to_string(),
+        SegmentFault::Damaged { what, .. } => (*what).to_owned(),
+    };
+    OpenError::Io { action: "read", path: fault.path(dir, id), error }
+}
+
+fn problem(dir: &Path, id: &SegmentId, flaw: Flaw) -> Problem {
+    let Flaw { fault, lost } = flaw;
+    let (path, topic) = (fault.path(dir, id), id.topic);
+    let (position, what) = match fault {
+        SegmentFault::Io { error, .. } => (None, error.to_string()),
+        SegmentFault::Damaged { position, what, .. } => (Some(position), what.to_owned()),
+    };
+    let means = if lost.is_empty() {
+        format!("topic {topic} cannot be read there; no message is lost by it")
+    } else {
+        format!("topic {topic} cannot be read there; a repair keeps what is around it")
+    };
+    let lost = Some(lost).filter(|lost| !lost.is_empty());
+    let lost = lost.map(|Range { start, end }| Lost { topic, first: start, end });
+    Problem { path, position, what, means, lost: lost.into_iter().collect(), is_damage: true }
 }
 
 #[cfg(test)]

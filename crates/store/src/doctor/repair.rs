@@ -1,16 +1,15 @@
 //! What can be repaired: a torn end is cut, a hole in the journal is filled with frames of nobody
-//! so that its topics go on behind it, a damaged segment is taken out, a checkpoint is written
-//! again or built from what there is.
+//! so that its topics go on behind it, what holds of a damaged segment is written again without the
+//! rest, a checkpoint is written again or built from what there is.
 //!
 //! Law: before a byte changes, it is in `quarantine/`; what a repair cannot do safely it leaves
 //! alone and says so.
 
-use super::explain::QUARANTINE_DIR;
 use super::hole::{self, Hole};
 use super::look::LookOnly;
 use super::{Report, examine_locked};
 use crate::checkpoint::{self, Checkpoint, TopicPoint};
-use crate::disk::{Disk, read_available};
+use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::header::journal_path;
 use crate::listing::{Found, find};
@@ -22,10 +21,9 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod quarantine;
 mod segments;
-
-/// Bytes copied at once.
-const CHUNK: usize = 1 << 20;
+mod survey;
 
 /// What a repair did.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +46,14 @@ pub struct Repaired {
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Repaired, OpenError> {
     disk.list(dir).map_err(|error| OpenError::io("list", dir, &error))?;
     let _lock = DirLock::take(&**disk, dir)?;
-    let before = examine_locked(disk, dir)?;
+    let mut before = examine_locked(disk, dir)?;
     let mut surgery =
-        Surgery { disk: &**disk, dir, done: Vec::new(), left: Vec::new(), kept: BTreeSet::new() };
+        Surgery { disk: &**disk, dir, done: Vec::new(), left: Vec::new(), kept: BTreeMap::new() };
     if !before.problems.is_empty() {
-        surgery.checkpoints()?;
+        if surgery.checkpoints()? {
+            // What a new checkpoint names could not be looked at before.
+            before.problems.extend(examine_locked(disk, dir)?.problems);
+        }
         let listing = find(&LookOnly(Arc::clone(disk)), dir);
         match listing.and_then(|listing| surgery.holes(&listing.journal)) {
             Ok(()) => surgery.segments(&before)?,
@@ -70,62 +71,13 @@ struct Surgery<'a> {
     dir: &'a Path,
     done: Vec<String>,
     left: Vec<String>,
-    /// Files that are in quarantine as they were.
-    kept: BTreeSet<PathBuf>,
+    /// Files that are in quarantine as they were, and where.
+    kept: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Surgery<'_> {
     fn fail(&self, action: &'static str, path: &Path, error: &io::Error) -> OpenError {
         OpenError::io(action, path, error)
-    }
-
-    /// Where `path` goes in quarantine: under its name, or that with a number.
-    fn place(&self, path: &Path) -> Result<PathBuf, OpenError> {
-        let quarantine = self.dir.join(QUARANTINE_DIR);
-        self.disk
-            .make_dir(&quarantine)
-            .and_then(|()| self.disk.sync_dir(self.dir))
-            .map_err(|error| self.fail("make", &quarantine, &error))?;
-        let taken = self.disk.list(&quarantine);
-        let taken = taken.map_err(|error| self.fail("list", &quarantine, &error))?;
-        let place = quarantine.join(path.file_name().unwrap_or_default());
-        let numbered = (1..).map(|number: u32| place.with_added_extension(number.to_string()));
-        let mut places = std::iter::once(place.clone()).chain(numbered);
-        Ok(places.find(|place| !taken.contains(place)).expect("there is always another number"))
-    }
-
-    /// Copies a file into quarantine, once.
-    fn keep(&mut self, path: &Path) -> Result<(), OpenError> {
-        if !self.kept.insert(path.to_path_buf()) {
-            return Ok(());
-        }
-        let place = self.place(path)?;
-        let copied = self.disk.open(path).and_then(|from| {
-            let to = self.disk.create(&place)?;
-            let (mut at, mut bytes) = (0, vec![0; CHUNK]);
-            loop {
-                let filled = read_available(&*from, at, &mut bytes)?;
-                if filled == 0 {
-                    break;
-                }
-                to.write_at(at, &mut [IoSlice::new(&bytes[..filled])])?;
-                at += filled as u64;
-            }
-            to.sync_data()?;
-            self.disk.sync_dir(&self.dir.join(QUARANTINE_DIR))
-        });
-        copied.map_err(|error| self.fail("copy into quarantine", path, &error))
-    }
-
-    /// Moves a file into quarantine.
-    fn take_out(&mut self, path: &Path) -> Result<PathBuf, OpenError> {
-        let place = self.place(path)?;
-        let moved = self.disk.rename(path, &place).and_then(|()| {
-            self.disk.sync_dir(&self.dir.join(QUARANTINE_DIR))?;
-            self.disk.sync_dir(path.parent().unwrap_or(self.dir))
-        });
-        moved.map_err(|error| self.fail("move into quarantine", path, &error))?;
-        Ok(place)
     }
 
     fn store(&self, checkpoint: &Checkpoint) -> Result<(), OpenError> {
@@ -134,14 +86,14 @@ impl Surgery<'_> {
             .map_err(|error| self.fail("write the checkpoint into", self.dir, &error))
     }
 
-    /// Sees to it that both copies of the checkpoint hold.
-    fn checkpoints(&mut self) -> Result<(), OpenError> {
+    /// Sees to it that both copies of the checkpoint hold. Returns whether one had to be built.
+    fn checkpoints(&mut self) -> Result<bool, OpenError> {
         let listing = find(self.disk, self.dir);
         let journal = match listing {
             Ok(listing) => listing.journal,
             Err(error @ OpenError::Io { .. }) => return Err(error),
             // Said by whoever looks afterwards.
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(false),
         };
         let damaged: Vec<PathBuf> = super::explain::odd_files(self.disk, self.dir)?
             .into_iter()
@@ -150,7 +102,7 @@ impl Surgery<'_> {
         match checkpoint::load(self.disk, self.dir, &journal) {
             Ok(loaded) => {
                 let Some(newest) = loaded.newest.filter(|_| !damaged.is_empty()) else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 for path in &damaged {
                     self.keep(path)?;
@@ -163,16 +115,16 @@ impl Surgery<'_> {
                 for path in &damaged {
                     self.keep(path)?;
                 }
-                self.rebuild(&journal, needed)?;
+                return self.rebuild(&journal, needed);
             }
             Err(error @ OpenError::Io { .. }) => return Err(error),
             Err(error) => self.left.push(error.to_string()),
         }
-        Ok(())
+        Ok(false)
     }
 
-    /// Builds a checkpoint from the segments and the journal that there are.
-    fn rebuild(&mut self, journal: &[Found], needed: u64) -> Result<(), OpenError> {
+    /// Builds a checkpoint from the segments and the journal that there are, if it can.
+    fn rebuild(&mut self, journal: &[Found], needed: u64) -> Result<bool, OpenError> {
         // A journal file is moved there only once nothing before it, and nothing in it, counts as
         // journal any more.
         let taken = self.list_segments()?;
@@ -185,7 +137,7 @@ impl Surgery<'_> {
                 let path = first.path.display();
                 self.left
                     .push(format!("no checkpoint can be built: the header of {path} is damaged"));
-                return Ok(());
+                return Ok(false);
             }
         };
         let found = self.find_segments()?;
@@ -210,12 +162,13 @@ impl Surgery<'_> {
             topics,
         };
         self.store(&checkpoint)?;
+        self.strays(&checkpoint)?;
         self.done.push(format!(
             "built checkpoint {} from the segments of {count} topics; how far subscriptions had \
              come before journal file {from} is lost, so they receive again what is still kept",
             checkpoint.id
         ));
-        Ok(())
+        Ok(true)
     }
 
     /// Fills holes and cuts the torn end.

@@ -8,6 +8,9 @@ use danube_core::{Epoch, Offset, WalSyncMode};
 use std::fs;
 use std::sync::mpsc;
 
+mod segments;
+mod ward;
+
 const RECORDS: u64 = 10;
 
 fn disk() -> Arc<dyn Disk> {
@@ -260,28 +263,6 @@ fn a_lost_checkpoint_is_written_again_or_rebuilt() {
             assert_eq!(put(&log, "goes on"), Ok(RECORDS));
         }
     }
-}
-
-#[test]
-fn a_damaged_segment_is_taken_out_and_what_it_held_is_listed() {
-    let case = Case::new(true);
-    let segments = fs::read_dir(case.path().join("segments")).expect("lists");
-    let mut paths: Vec<PathBuf> = segments.map(|entry| entry.expect("entry").path()).collect();
-    paths.retain(|path| SegmentId::parse(path).is_some_and(|id| id.topic == TopicId(1)));
-    paths.sort();
-    let mut bytes = fs::read(&paths[0]).expect("reads");
-    bytes[110] ^= 1;
-    fs::write(&paths[0], bytes).expect("writes");
-    let report = case.examine();
-    assert!(!report.is_healthy());
-    let lost = report.problems.iter().flat_map(|problem| &problem.lost);
-    assert!(lost.map(|lost| lost.topic).all(|topic| topic == TopicId(1)), "{report:?}");
-    let repaired = repair(&disk(), case.path()).expect("repairs");
-    assert!(repaired.after.is_healthy(), "{:?}", repaired.after.problems);
-    let store = open(case.path(), 2);
-    let log = store.topic(TopicId(1), Epoch(1));
-    texts(&log).expect("what is left can be read");
-    assert_eq!(put(&log, "goes on"), Ok(RECORDS));
 }
 
 #[test]

@@ -12,12 +12,13 @@ use crate::batch::RecordBatch;
 use crate::disk::{DiskFile, read_available};
 use crate::frame::FRAME_PAYLOAD_MAX;
 use bytes::Bytes;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes read at once where a read begins.
 const CHUNK_FIRST: usize = 128 << 10;
 /// Bytes read at once where reads go on in order.
-const CHUNK_NEXT: usize = 1 << 20;
+pub(super) const CHUNK_NEXT: usize = 1 << 20;
 
 /// An open segment with its index, and the bytes read ahead.
 pub(crate) struct Blocks {
@@ -54,6 +55,30 @@ impl Blocks {
         let blocks_end = footer.index_at;
         let (ahead, left_off) = (Bytes::new(), (0, 0));
         Ok(Blocks { id, file, index, blocks_end, ahead, ahead_at: 0, left_off })
+    }
+
+    /// What there is of segment `id` in `file`, where footer or index do not hold: its blocks can
+    /// be walked, and not searched.
+    pub(super) fn bare(
+        file: Arc<dyn DiskFile>,
+        id: SegmentId,
+        segment: &SegmentRef,
+    ) -> Result<Blocks, SegmentFault> {
+        let len = file.len()?;
+        let blocks_end =
+            match read_footer(&*file, &id, segment.bytes.saturating_sub(FOOTER_LEN as u64)) {
+                Ok(footer) => footer.index_at.min(len),
+                // What is behind the last block is no block.
+                Err(SegmentFault::Damaged { .. }) => len,
+                Err(fault) => return Err(fault),
+            };
+        let (ahead, left_off) = (Bytes::new(), (0, 0));
+        Ok(Blocks { id, file, index: Vec::new(), blocks_end, ahead, ahead_at: 0, left_off })
+    }
+
+    /// Byte where the blocks end.
+    pub(super) fn end(&self) -> u64 {
+        self.blocks_end
     }
 
     /// As [`OpenSegment::read`](super::OpenSegment::read).
@@ -101,7 +126,38 @@ impl Blocks {
         Ok(None)
     }
 
-    fn header(&mut self, position: u64, chunk: usize) -> Result<BlockHeader, SegmentFault> {
+    /// Searches from byte `at` on for the header of a block whose first message is one of
+    /// `offsets`.
+    pub(super) fn next_header(
+        &mut self,
+        mut at: u64,
+        offsets: &Range<u64>,
+    ) -> Result<Option<u64>, SegmentFault> {
+        let id = self.id;
+        let is_header = |bytes: &[u8]| {
+            let bytes = bytes.first_chunk();
+            // Checksums are dear where there is one for each byte of the file.
+            let bytes = bytes.filter(|bytes| offsets.contains(&BlockHeader::first_in(bytes)));
+            bytes.is_some_and(|bytes| BlockHeader::decode(bytes, &id).is_some())
+        };
+        while at + BLOCK_HEADER_LEN as u64 <= self.blocks_end {
+            self.bytes(at, BLOCK_HEADER_LEN, CHUNK_NEXT)?;
+            let ahead = &self.ahead[(at - self.ahead_at) as usize..];
+            match ahead.windows(BLOCK_HEADER_LEN).position(is_header) {
+                Some(skip) => return Ok(Some(at + skip as u64)),
+                // A header may begin in the last bytes.
+                None => at += (ahead.len() - BLOCK_HEADER_LEN + 1) as u64,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The header of the block at `position`; reads up to `chunk` bytes with it.
+    pub(super) fn header(
+        &mut self,
+        position: u64,
+        chunk: usize,
+    ) -> Result<BlockHeader, SegmentFault> {
         let bytes = self.bytes(position, BLOCK_HEADER_LEN, chunk)?;
         let header = bytes.first_chunk().and_then(|bytes| BlockHeader::decode(bytes, &self.id));
         let header = header.ok_or_else(|| damaged(position, "a block's header does not hold"))?;
@@ -112,7 +168,12 @@ impl Blocks {
         if fits { Ok(header) } else { Err(damaged(position, "a block does not fit")) }
     }
 
-    fn batch(&mut self, position: u64, header: &BlockHeader) -> Result<RecordBatch, SegmentFault> {
+    /// The records of the block at `position` that has `header`.
+    pub(super) fn batch(
+        &mut self,
+        position: u64,
+        header: &BlockHeader,
+    ) -> Result<RecordBatch, SegmentFault> {
         let at = position + BLOCK_HEADER_LEN as u64;
         let payload = self.bytes(at, header.payload_len as usize, CHUNK_NEXT)?;
         if crc32c::crc32c(&payload) != header.payload_crc {

@@ -10,10 +10,13 @@
 
 mod blocks;
 mod read;
+mod salvage;
+mod search;
 mod taken;
 mod write;
 
 pub(crate) use read::{Block, OpenSegment, SegmentFault, survey};
+pub(crate) use salvage::{Flaw, salvage};
 pub(crate) use taken::{
     decode_taken, encode_taken, frames_path, frames_sequence, open_frames, write_taken,
 };
@@ -165,6 +168,11 @@ impl BlockHeader {
         let crc = crc32c::crc32c_append(id.seed(), &bytes[4..]);
         bytes[..4].copy_from_slice(&crc.to_le_bytes());
         bytes
+    }
+
+    /// Offset of the first message in `bytes`, if those are a header.
+    fn first_in(bytes: &[u8; BLOCK_HEADER_LEN]) -> u64 {
+        u64_at(bytes, 16)
     }
 
     /// Reads the header of a block of segment `id`.

@@ -7,6 +7,7 @@
 //! Law: an entry leads to its frame or to an error. The journal file is found under either name.
 
 use super::read::damaged;
+use super::search::search;
 use super::{
     Block, BlockHeader, FOOTER_LEN, Footer, HEADER_LEN, SEGMENT_DIR, SegmentFault, SegmentId,
     SegmentRef, u32_at, u64_at,
@@ -198,37 +199,66 @@ impl Taken {
         Ok(Taken { id, sequence, file, batches, run: Run::default() })
     }
 
+    /// Opens segment `id` without its index: journal file `sequence` is searched for its frames.
+    pub(super) fn searched(
+        disk: &dyn Disk,
+        dir: &Path,
+        id: SegmentId,
+        segment: &SegmentRef,
+        sequence: u64,
+    ) -> Result<Taken, SegmentFault> {
+        let found = open_frames(disk, dir, sequence).and_then(|file| {
+            let batches = search(Arc::clone(&file), id.topic, segment, sequence)?;
+            Ok((file, batches))
+        });
+        let found = found.map_err(|error| SegmentFault::from(error).within(sequence));
+        let (file, batches) = found?;
+        Ok(Taken { id, sequence, file, batches, run: Run::default() })
+    }
+
+    /// Its frames, in order.
+    pub(super) fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
     /// As [`OpenSegment::read`](super::OpenSegment::read).
     pub(super) fn read(
         &mut self,
         from: u64,
         take: &mut dyn FnMut(Block) -> bool,
     ) -> Result<(), SegmentFault> {
-        let Taken { id, sequence, file, batches, run } = self;
+        let Taken { batches, run, .. } = &*self;
         let begin = batches.partition_point(|batch| batch.end() <= from);
         // Who reads on wants what follows; who begins may want one message.
         let mut most = match batches.get(begin) {
             Some(batch) if !run.has(batch) && !run.ends_before(batch) => RUN_FIRST,
             _ => RUN_MAX,
         };
-        for batch in &batches[begin..] {
-            let frame = run.frame(|| Ok(Arc::clone(file)), batch, batches, most);
-            let frame = frame.map_err(|error| SegmentFault::from(error).within(*sequence))?;
-            let read = frame_records(id.topic, batch, frame)
-                .map_err(|what| damaged(batch.position, what).within(*sequence))?;
-            let header = BlockHeader {
-                payload_crc: read.crc(),
-                payload_len: batch.payload_len,
-                count: batch.count,
-                first: batch.first,
-                time: batch.time,
-            };
-            if !take(Block { header, batch: read }) {
+        for at in begin..self.batches.len() {
+            if !take(self.block(at, most)?) {
                 return Ok(());
             }
             most = RUN_MAX;
         }
         Ok(())
+    }
+
+    /// The frame that entry `at` means; reads up to `most` bytes for those behind it, too.
+    pub(super) fn block(&mut self, at: usize, most: u64) -> Result<Block, SegmentFault> {
+        let Taken { id, sequence, file, batches, run } = self;
+        let batch = &batches[at];
+        let frame = run.frame(|| Ok(Arc::clone(file)), batch, batches, most);
+        let frame = frame.map_err(|error| SegmentFault::from(error).within(*sequence))?;
+        let read = frame_records(id.topic, batch, frame)
+            .map_err(|what| damaged(batch.position, what).within(*sequence))?;
+        let header = BlockHeader {
+            payload_crc: read.crc(),
+            payload_len: batch.payload_len,
+            count: batch.count,
+            first: batch.first,
+            time: batch.time,
+        };
+        Ok(Block { header, batch: read })
     }
 
     /// As [`OpenSegment::offset_at`](super::OpenSegment::offset_at).

@@ -18,6 +18,10 @@ pub(super) struct Condition {
     pub fail_preallocate: bool,
     /// No journal file can be moved to the segments.
     pub fail_move: bool,
+    /// So many changes succeed, and none after them: what there is then is what a crash leaves.
+    pub changes_left: Option<u64>,
+    /// This file cannot be read.
+    pub fail_read: Option<PathBuf>,
     /// Happens once, just before this file is opened.
     pub before_open: Option<(PathBuf, Action)>,
     /// Syncs wait until this is false again.
@@ -38,6 +42,7 @@ pub(super) struct FailingDisk(Arc<(Mutex<Condition>, Condvar)>);
 
 struct FailingFile {
     disk: FailingDisk,
+    path: PathBuf,
     file: Arc<dyn DiskFile>,
 }
 
@@ -77,13 +82,30 @@ impl FailingDisk {
     fn check(&self, fails: impl FnOnce(&Condition) -> bool) -> io::Result<()> {
         if fails(&self.0.0.lock()) { Err(io::Error::from_raw_os_error(28)) } else { Ok(()) }
     }
+
+    /// Before anything changes.
+    fn change(&self) -> io::Result<()> {
+        match &mut self.0.0.lock().changes_left {
+            None => Ok(()),
+            Some(0) => Err(io::Error::from_raw_os_error(5)),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn file(&self, path: &Path, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(FailingFile { disk: self.clone(), path: path.to_path_buf(), file })
+    }
 }
 
 impl Disk for FailingDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let made = self.check(|condition| condition.fail_create).and_then(|()| OsDisk.create(path));
+        let checked = self.check(|condition| condition.fail_create).and_then(|()| self.change());
+        let made = checked.and_then(|()| OsDisk.create(path));
         self.set(|condition| condition.creates.push(path.to_path_buf()));
-        Ok(Arc::new(FailingFile { disk: self.clone(), file: made? }))
+        Ok(self.file(path, made?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -91,10 +113,11 @@ impl Disk for FailingDisk {
         if let Some((_, action)) = action {
             action();
         }
-        Ok(Arc::new(FailingFile { disk: self.clone(), file: OsDisk.open(path)? }))
+        Ok(self.file(path, OsDisk.open(path)?))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.change()?;
         OsDisk.remove(path)
     }
 
@@ -105,6 +128,7 @@ impl Disk for FailingDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let moves = to.extension().is_some_and(|end| end == "frames");
         self.check(|condition| condition.fail_move && moves)?;
+        self.change()?;
         OsDisk.rename(from, to)
     }
 
@@ -113,6 +137,7 @@ impl Disk for FailingDisk {
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change()?;
         OsDisk.make_dir(dir)
     }
 
@@ -127,10 +152,15 @@ impl Disk for FailingDisk {
 
 impl DiskFile for FailingFile {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let fails = self.disk.0.0.lock().fail_read.as_ref() == Some(&self.path);
+        if fails {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         self.file.read_at(at, buffer)
     }
 
     fn write_at(&self, at: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        self.disk.change()?;
         if let Err(error) = self.disk.check(|condition| condition.fail_write) {
             // As a full disk does: some of it gets there.
             let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
@@ -152,6 +182,7 @@ impl DiskFile for FailingFile {
         }
         condition.stalled -= 1;
         drop(condition);
+        self.disk.change()?;
         self.disk.check(|condition| {
             condition.fail_sync || condition.fail_syncs_from.is_some_and(|from| number >= from)
         })?;
@@ -160,6 +191,7 @@ impl DiskFile for FailingFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.disk.check(|condition| condition.fail_set_len)?;
+        self.disk.change()?;
         self.file.set_len(len)
     }
 

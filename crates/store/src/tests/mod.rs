@@ -13,6 +13,7 @@ mod lone;
 mod model;
 mod next;
 mod power;
+mod repair;
 mod retention;
 mod sequence;
 mod service;

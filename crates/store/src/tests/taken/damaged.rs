@@ -17,6 +17,19 @@ fn shared_files(dir: &Path) {
     assert_eq!(files(dir, "frames").len(), 2);
 }
 
+fn texts_with_gaps(log: &TopicLog) -> Vec<String> {
+    let (mut next, mut all) = (0, Vec::new());
+    loop {
+        let batch = read(log, next, ALL).expect("reads");
+        if batch.records.is_empty() {
+            return all;
+        }
+        next = batch.next.0;
+        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).expect("text");
+        all.extend(batch.records.iter().map(|(_, bytes)| text(bytes)));
+    }
+}
+
 #[test]
 fn damage_in_a_file_that_was_taken_over_stops_its_topic_alone_and_can_be_repaired() {
     let dir = tempfile::tempdir().expect("directory");
@@ -52,15 +65,16 @@ fn damage_in_a_file_that_was_taken_over_stops_its_topic_alone_and_can_be_repaire
         let repaired = doctor::repair(&disk, copy.path()).expect("repairs");
         let problems = &repaired.before.problems;
         assert!(problems.iter().all(|problem| problem.path == path), "{problems:?}");
-        let lost = &problems[0].lost;
-        assert_eq!((lost[0].topic, lost[0].first), (TopicId(hit), next), "{problems:?}");
+        let lost = doctor::Lost { topic: TopicId(hit), first: next, end: next + 1 };
+        assert_eq!(problems[0].lost, [lost], "{problems:?}");
         assert!(repaired.after.problems.is_empty(), "{repaired:?}");
         let kept = copy.path().join("quarantine").join(&name);
         assert_eq!(fs::read(kept).expect("is kept"), bytes);
         let store = open_large(copy.path());
         assert_eq!(texts(&topic(&store, 3 - hit)), expected(3 - hit, 0..15), "byte {at}");
-        let left = texts(&topic(&store, hit));
-        assert_eq!(left, expected(hit, 15 - left.len() as u64..15), "what is in the other file");
+        let mut left = expected(hit, 0..15);
+        left.remove(next as usize);
+        assert_eq!(texts_with_gaps(&topic(&store, hit)), left, "only what was hit is gone");
         assert_eq!(put(&topic(&store, hit), "goes on"), Offset(15));
     }
 }
@@ -144,5 +158,6 @@ fn what_is_damaged_is_not_written_again_but_kept_for_a_repair() {
     assert!(repaired.after.problems.is_empty(), "{repaired:?}");
     let store = open_large(dir.path());
     let left = read(&topic(&store, 1), 0, ALL).expect("reads");
-    assert_eq!(left.start, Offset(10), "what the file had is in quarantine");
+    assert_eq!(left.start, Offset(1), "what does not hold is in quarantine, and no more");
+    assert_eq!(texts_with_gaps(&topic(&store, 1)), expected(1, 1..40));
 }
