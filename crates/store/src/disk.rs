@@ -12,6 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod past_cache;
+
+pub use past_cache::PastCache;
+
 /// Most slices of one `pwritev`; Linux refuses more than 1024.
 const SLICES_MAX: usize = 1024;
 
@@ -31,6 +35,15 @@ pub trait Disk: Send + Sync + 'static {
     /// # Errors
     /// As the file system says.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens an existing file for reads that go past the operating system's cache, where that can be:
+    /// for what is read once.
+    ///
+    /// # Errors
+    /// As the file system says; `InvalidInput` or `Unsupported` where it has no such reads.
+    fn open_past_cache(&self, path: &Path) -> io::Result<Arc<dyn PastCache>> {
+        Ok(Arc::new(self.open(path)?))
+    }
 
     /// Removes a file.
     ///
@@ -202,6 +215,10 @@ impl Disk for OsDisk {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(File::options().read(true).write(true).open(path)?))
+    }
+
+    fn open_past_cache(&self, path: &Path) -> io::Result<Arc<dyn PastCache>> {
+        past_cache::open(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -19,6 +19,7 @@
 //! | what is cut, and what is quarantined | `listing`, `recovery`, `replay`, `scan` |
 //! | what `danube doctor` sees and repairs | `doctor` |
 //! | how a read finds its bytes | `topic`, `reader`, `runs`, `cache` |
+//! | how old messages are read ahead | `reader` (`ahead`), `large`, `disk` (`past_cache`) |
 //! | what becomes of full journal files | `tend`, `archive`, `segment` |
 
 mod aligned;
@@ -40,6 +41,7 @@ mod group;
 mod header;
 mod input;
 mod journal;
+mod large;
 mod listing;
 mod lock;
 mod options;

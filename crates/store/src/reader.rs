@@ -1,11 +1,12 @@
 //! The thread that reads from the disk what memory no longer has.
 //!
 //! What it reads stays out of the tail cache, so a reader of old history takes no memory from
-//! those who follow the end; it reads ahead on its own account.
+//! those who follow the end; it reads ahead on its own account (`ahead`).
 //!
 //! Law: no byte leaves here unless its checksums hold and it is what the index meant. What does
 //! not hold stops the topic; but what was moved elsewhere meanwhile is read there.
 
+use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::read_batch::{ReadBatch, ReadLimit};
 use crate::runs::Run;
@@ -18,16 +19,22 @@ use std::sync::Arc;
 
 /// Most segments kept open between reads, each with its index and what was read ahead.
 const SEGMENTS_MAX: usize = 16;
+mod ahead;
 mod failure;
 mod journal_files;
 
+use ahead::AheadDisk;
 pub(crate) use failure::{Failure, explain};
 pub(crate) use journal_files::JournalFiles;
 
 /// State of the reader thread.
 pub(crate) struct Reader {
     shared: Arc<Shared>,
+    /// For files that change no more.
+    ahead: Arc<AheadDisk>,
     files: JournalFiles,
+    /// What was read of them last.
+    run: Run,
     /// Segments used last, the latest at the back.
     segments: VecDeque<(SegmentId, OpenSegment)>,
 }
@@ -35,8 +42,11 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader with no file open.
     pub(crate) fn new(shared: Arc<Shared>) -> Reader {
-        let files = JournalFiles::new(Arc::clone(&shared));
-        Reader { shared, files, segments: VecDeque::new() }
+        let (disk, background) = (Arc::clone(&shared.disk), shared.options.background);
+        let ahead = Arc::new(AheadDisk::new(disk, background));
+        let files = JournalFiles::new(Arc::clone(&shared), Arc::clone(&ahead) as Arc<dyn Disk>);
+        let (run, segments) = (Run::default(), VecDeque::new());
+        Reader { shared, ahead, files, run, segments }
     }
 
     /// Works until the queue is closed and empty.
@@ -90,7 +100,8 @@ impl Reader {
                     // All of it is gone: what there was to read is behind.
                     answer.next = Offset(next.max(from));
                 }
-                let mut run = Run::default();
+                // Who reads on finds in it what the last read had no room for.
+                let mut run = std::mem::take(&mut self.run);
                 for batch in batches {
                     match self.files.batch(topic, batch, batches, &mut run) {
                         Ok(read) => {
@@ -99,10 +110,14 @@ impl Reader {
                             }
                         }
                         // What was read is good; the next read meets the failure first.
-                        Err(_) if !answer.records.is_empty() => break,
+                        Err(_) if !answer.records.is_empty() => {
+                            run = Run::default();
+                            break;
+                        }
                         Err(failure) => return Err(failure),
                     }
                 }
+                self.run = run;
             }
         }
         answer.start = answer.records.first().map_or(answer.next, |(offset, _)| *offset);
@@ -146,8 +161,8 @@ impl Reader {
                 if self.segments.len() >= SEGMENTS_MAX {
                     self.segments.pop_front();
                 }
-                let Shared { disk, options, .. } = &*self.shared;
-                (id, OpenSegment::open(&**disk, &options.dir, id, segment)?)
+                let dir = &self.shared.options.dir;
+                (id, OpenSegment::open(&*self.ahead, dir, id, segment)?)
             }
         };
         self.segments.push_back(entry);

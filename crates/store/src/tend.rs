@@ -63,7 +63,7 @@ pub(crate) struct Tender {
 impl Tender {
     /// Goes on after recovery; no file of a generation above `generation` exists.
     pub(crate) fn new(shared: Arc<Shared>, generation: u64, taken: Taken) -> Tender {
-        let files = JournalFiles::new(Arc::clone(&shared));
+        let files = JournalFiles::new(Arc::clone(&shared), Arc::clone(&shared.disk));
         let means = Means { files, pace: Pace::new(Arc::clone(&shared)) };
         let (wall, replaced) = (SteadyWall::default(), Vec::new());
         Tender {

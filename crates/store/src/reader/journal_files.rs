@@ -5,7 +5,7 @@
 
 use super::failure::{Failure, MOVING, What};
 use crate::batch::RecordBatch;
-use crate::disk::DiskFile;
+use crate::disk::{Disk, DiskFile};
 use crate::header::{FILE_HEADER_LEN, FileHeader, journal_new_path};
 use crate::runs::{RUN_MAX, Run, frame_records};
 use crate::shared::Shared;
@@ -21,6 +21,8 @@ const OPEN_MAX: usize = 16;
 /// Journal files kept open.
 pub(crate) struct JournalFiles {
     shared: Arc<Shared>,
+    /// Where files are opened that are full.
+    full: Arc<dyn Disk>,
     /// How often files had been written again when these were opened.
     rewrites: u64,
     /// Files used last, the latest at the back.
@@ -28,9 +30,9 @@ pub(crate) struct JournalFiles {
 }
 
 impl JournalFiles {
-    /// None of them open.
-    pub(crate) fn new(shared: Arc<Shared>) -> JournalFiles {
-        JournalFiles { shared, rewrites: 0, open: VecDeque::new() }
+    /// None of them open; those that are full will be on disk `full`.
+    pub(crate) fn new(shared: Arc<Shared>, full: Arc<dyn Disk>) -> JournalFiles {
+        JournalFiles { shared, full, rewrites: 0, open: VecDeque::new() }
     }
 
     /// The records of `batch`, one of `all` that are read in order; `run` is what was read for
@@ -61,6 +63,8 @@ impl JournalFiles {
                 return Ok(file);
             }
         }
+        let is_full = sequence < self.shared.full_below.load(Acquire);
+        let disk = if is_full { &self.full } else { disk };
         disk.open(&self.shared.path(sequence)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound if was_unnamed => io::Error::other(MOVING),
             _ => error,
