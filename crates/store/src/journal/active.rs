@@ -69,6 +69,8 @@ pub(crate) struct Active {
     pub reused: bool,
     /// Bytes that were written once, if only with zeros.
     touched: u64,
+    /// Whether the last group was small and waited for a sync.
+    small_before: bool,
     /// The name that it has until it has its own.
     temporary: Option<PathBuf>,
     reserved: Reserved,
@@ -114,6 +116,7 @@ impl Active {
             synced_len: 0,
             reused,
             touched: if reused { u64::MAX } else { len },
+            small_before: false,
             temporary,
             reserved,
         })
@@ -159,8 +162,8 @@ impl Active {
     /// the file.
     ///
     /// A file system that has only reserved what is written has to note that it is there now,
-    /// which makes the sync a fifth longer. So zeros are written ahead, and the next ones only
-    /// overwrite them.
+    /// which makes the sync a fifth longer. So where one small group after the other waits for a sync,
+    /// zeros are written ahead, and the next ones only overwrite them.
     pub(crate) fn write(&mut self, group: &Group, synced: bool) -> io::Result<()> {
         let (mut slices, end) = (group.slices(), self.len + group.len());
         if self.reused {
@@ -168,7 +171,7 @@ impl Active {
         }
         let small = synced && group.len() <= AHEAD_FOR_MAX;
         let mut ahead = 0;
-        if small && end > self.touched && self.reserved.is_certain() {
+        if small && self.small_before && end > self.touched && self.reserved.is_certain() {
             ahead = self.reserved.room(end, 0).min(AHEAD) as usize;
         }
         let pieces = (0..ahead).step_by(ZEROS.len()).map(|at| ZEROS.len().min(ahead - at));
@@ -176,6 +179,7 @@ impl Active {
         self.file.write_at(self.len, &mut slices)?;
         self.has_now(end);
         self.touched = self.touched.max(end + ahead as u64);
+        self.small_before = small;
         Ok(())
     }
 
@@ -186,7 +190,7 @@ impl Active {
 
     /// Takes note that all up to `end` is written.
     pub(super) fn has_now(&mut self, end: u64) {
-        (self.len, self.touched) = (end, self.touched.max(end));
+        (self.len, self.touched, self.small_before) = (end, self.touched.max(end), false);
     }
 
     /// Whether a restart would have to look at it.
