@@ -7,6 +7,8 @@ use crate::failure::Failure;
 use bytes::Bytes;
 use danube_core::{Epoch, TopicId, WalSyncMode};
 use danube_store::{Store, TopicLog};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -125,15 +127,29 @@ fn throughput(log: &TopicLog, count: usize) -> Result<f64, Failure> {
     Ok(count as f64 / begun.elapsed().as_secs_f64())
 }
 
+/// A message to each of `topics`. Whoever waits is woken once, when the last one is answered: to be woken
+/// for each would be measured with the log.
 fn round(topics: &[TopicLog]) -> Result<Duration, Failure> {
-    let (tell, answers) = mpsc::sync_channel(topics.len());
+    let (tell, failures) = mpsc::sync_channel::<String>(topics.len());
+    let stored = Arc::new(AtomicUsize::new(0));
     let record = Bytes::from(vec![b'd'; SIZE]);
     let begun = Instant::now();
     for log in topics {
-        send(log, record.clone(), tell.clone());
+        let (tell, stored) = (tell.clone(), Arc::clone(&stored));
+        log.append(vec![record.clone()], WalSyncMode::FsyncBatch, move |outcome| match outcome {
+            Ok(_) => drop(stored.fetch_add(1, Relaxed)),
+            // The receiver is gone only when the run has failed already.
+            Err(error) => drop(tell.send(error.to_string())),
+        });
     }
-    for _ in topics {
-        wait(&answers)?;
+    drop(tell);
+    if let Ok(failure) = failures.recv() {
+        return Err(Failure::refused(failure));
     }
-    Ok(begun.elapsed())
+    let took = begun.elapsed();
+    if stored.load(Relaxed) == topics.len() {
+        Ok(took)
+    } else {
+        Err(Failure::refused("an append was never answered"))
+    }
 }
