@@ -16,7 +16,7 @@ const SIZE: usize = 1024;
 /// Batches in flight.
 const IN_FLIGHT: usize = 64;
 /// Turns that the engine and the bare disk take.
-const TURNS: u32 = 5;
+const TURNS: u32 = 9;
 /// What one read asks for.
 const READ: ReadLimit = ReadLimit { records_max: 4096, bytes_max: 1 << 20 };
 
