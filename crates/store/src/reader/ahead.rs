@@ -41,6 +41,7 @@ impl AheadDisk {
             disk: Arc::clone(&disk),
             background,
             files: 0,
+            streams: 0,
             policy: Policy::default(),
             worker: None,
             stream: None,
@@ -150,6 +151,8 @@ struct Ahead {
     background: bool,
     /// Files opened so far.
     files: u64,
+    /// Streams begun so far.
+    streams: u64,
     policy: Policy,
     /// Made when it is first needed.
     worker: Option<Worker>,
@@ -158,7 +161,10 @@ struct Ahead {
 
 /// A file that is read ahead.
 struct Stream {
+    /// Tells what is on its way for it from what an earlier one has left, of the same file even.
     id: u64,
+    /// Which file it is.
+    of: u64,
     file: Arc<dyn PastCache>,
     /// What is there, in order and without a gap.
     windows: VecDeque<Window>,
@@ -184,7 +190,7 @@ impl Ahead {
         if !self.policy.note(file.id, at, len as u64) {
             return false;
         }
-        if self.stream.as_ref().is_none_or(|stream| stream.id != file.id) && !self.begin(file, at) {
+        if self.stream.as_ref().is_none_or(|stream| stream.of != file.id) && !self.begin(file, at) {
             return false;
         }
         let left = self.stream.as_ref().and_then(|stream| stream.end.checked_sub(end));
@@ -229,11 +235,12 @@ impl Ahead {
             self.policy.pauses();
             return false;
         };
-        let (id, windows, look_at) = (file.id, VecDeque::new(), next + LOOK_BYTES);
-        let mut stream = Stream { id, file: opened, windows, next, end, look_at };
+        self.streams += 1;
+        let (id, windows, look_at) = (self.streams, VecDeque::new(), next + LOOK_BYTES);
+        let mut stream = Stream { id, of: file.id, file: opened, windows, next, end, look_at };
         stream.ask(worker);
         self.stream = Some(stream);
-        self.policy.serves(id);
+        self.policy.serves(file.id);
         true
     }
 
