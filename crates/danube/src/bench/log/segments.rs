@@ -29,8 +29,8 @@ pub fn measure(scratch: &Scratch, scale: Scale) -> Result<Vec<Row>, Failure> {
     for (mode, name, dir) in modes {
         doing(name);
         let dir = scratch.sub(&format!("segments-{dir}"));
-        let filled = fill(&dir, scale.stream_bytes)?;
-        let (busy, idle) = publish(&dir, mode, filled)?;
+        fill(&dir, scale.stream_bytes)?;
+        let (busy, idle) = publish(&dir, mode)?;
         let _ = std::fs::remove_dir_all(dir);
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let (engine, limit) = (us(busy), us(idle));
@@ -47,30 +47,27 @@ fn open(dir: &Path, start: u32, keep: usize) -> Result<Store, Failure> {
     Store::open(options, &mut |_| {}).map_err(|error| Failure::refused(error.to_string()))
 }
 
-/// Leaves `bytes` of messages in journal files; returns how many that are in segments later.
-fn fill(dir: &Path, bytes: usize) -> Result<u64, Failure> {
+/// Leaves `bytes` of messages in journal files.
+fn fill(dir: &Path, bytes: usize) -> Result<(), Failure> {
     let store = open(dir, 1, usize::MAX)?;
     let log = store.topic(TopicId(1), Epoch(1));
     let record = Bytes::from(vec![b'd'; SIZE]);
     for _ in 0..bytes / (BATCH * SIZE) {
         append(&log, vec![record.clone(); BATCH], WalSyncMode::OsCacheFlush)?;
     }
-    // The newest file stays in the journal.
-    let whole = store.stats().files.saturating_sub(1);
-    let file = StoreOptions::new(dir, Incarnation(1)).file_bytes_max;
-    close(&store)?;
-    Ok(whole * file / 2)
+    close(&store)
 }
 
-/// The 99th percentile of publishes one after the other, while segments are written and after.
-fn publish(dir: &Path, mode: WalSyncMode, filled: u64) -> Result<(Duration, Duration), Failure> {
+/// The 99th percentile of publishes one after the other, while segments are written and after: until then
+/// there are other journal files than the one that is written.
+fn publish(dir: &Path, mode: WalSyncMode) -> Result<(Duration, Duration), Failure> {
     let store = open(dir, 2, 0)?;
     let log = store.topic(TopicId(2), Epoch(1));
     let mut busy = Vec::new();
-    while busy.len() < LEAST || (store.stats().segment_bytes < filled && busy.len() < MOST) {
+    while busy.len() < LEAST || (store.stats().files > 1 && busy.len() < MOST) {
         busy.push(one(&log, mode)?);
     }
-    while store.stats().segment_bytes < filled {
+    while store.stats().files > 1 {
         one(&log, mode)?;
     }
     let mut idle = Vec::new();
