@@ -13,14 +13,14 @@ use crate::header::{FILE_HEADER_LEN, journal_new_path};
 use crate::room::reserve_bytes;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// A file gets longer than it is to be by one of so many parts at most.
-const LONGER_SHARE: u64 = 1;
+/// A file gets so many times as long as it is to be at most.
+const LONGEST: u64 = 2;
 
 impl Journal {
     /// Sees to it that a group of `bytes` that begins at `tip` has a file to go to.
     pub(crate) fn ready(&mut self, bytes: u64, tip: Tip) -> Result<(), AppendError> {
         let max = self.shared.options.file_bytes_max;
-        let longest = max.saturating_add(max / LONGER_SHARE);
+        let longest = max.saturating_mul(LONGEST);
         // A file that is left has room held back, so the next one has to have as much.
         let least = reserve_bytes(&self.shared.options) - FILE_HEADER_LEN as u64;
         if self.former.as_ref().is_some_and(Former::is_done) {
