@@ -108,6 +108,8 @@ pub(super) struct Queue {
     /// The broker takes batches.
     is_attached: bool,
     hold: Option<Hold>,
+    /// Why the broker last asked to send again, as long as it has stored nothing since.
+    refusal: Option<String>,
     over: Option<Error>,
     resolved: Vec<Resolution>,
 }
@@ -129,6 +131,7 @@ impl Queue {
             bytes: 0,
             is_attached: false,
             hold: None,
+            refusal: None,
             over: None,
             resolved: Vec::new(),
         }
@@ -335,7 +338,10 @@ impl Queue {
 
     /// Gives up what was not answered in time.
     pub(super) fn expire(&mut self, now: Instant) -> Next {
-        let doing = format!("a message of {}, which may be stored or not", self.who);
+        // Whoever waited has to learn what to mend, not only that it took too long.
+        let why = self.refusal.as_ref().map(|why| format!(" (last refused: {why})"));
+        let why = why.unwrap_or_default();
+        let doing = format!("a message of {}, which may be stored or not{why}", self.who);
         let error = Error::Timeout { doing, after: self.limits.timeout };
         if self.open.since.is_some_and(|since| now >= since + self.limits.timeout) {
             self.seal();

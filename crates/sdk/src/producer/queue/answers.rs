@@ -16,6 +16,7 @@ impl Queue {
     /// Messages are stored.
     pub(in crate::producer) fn acked(&mut self, ack: &PublishAck) {
         let place = Arc::clone(&self.place);
+        self.refusal = None;
         self.resolve(ack.first_sequence, ack.count, |sequence| {
             let offset = ack.first_offset + (sequence - ack.first_sequence);
             Outcome::Stored(Arc::clone(&place), offset)
@@ -35,6 +36,7 @@ impl Queue {
                 Next::Go
             }
             Refusal::Retry | Refusal::Overloaded => {
+                self.refusal = Some(refusal.reason);
                 self.rewind(refusal.first_sequence, now + after)
             }
             Refusal::OutOfOrder => self.out_of_order(refusal, now + after),

@@ -354,3 +354,24 @@ fn a_refusal_within_a_batch_sends_the_rest_of_it_again() {
         assert_eq!(receipt.now_or_never().expect("told").expect("stored").offset(), offset);
     }
 }
+
+#[test]
+fn who_waited_in_vain_is_told_why_it_was_refused() {
+    let now = Instant::now();
+    let mut queue = queue(limits(4));
+    queue.attached(&opened(0), "");
+    let receipt = put(&mut queue, 0, now);
+    assert_eq!(take(&mut queue, now).len(), 1);
+    let refusal = PublishRefusal {
+        first_sequence: 1,
+        count: 1,
+        refusal: Refusal::Retry.into(),
+        reason: "the disk is full".into(),
+        ..PublishRefusal::default()
+    };
+    assert!(matches!(queue.refused(refusal, now), Next::Go));
+    queue.expire(now + TIMEOUT);
+    tell(&mut queue);
+    let error = receipt.now_or_never().expect("told").expect_err("is not stored");
+    assert!(error.to_string().contains("last refused: the disk is full"), "{error}");
+}
