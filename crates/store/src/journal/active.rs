@@ -25,6 +25,8 @@ pub(crate) static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
 const AHEAD: u64 = 256 << 10;
 /// What is larger than this goes without them: the device takes longer for that anyhow.
 const AHEAD_FOR_MAX: u64 = 16 << 10;
+/// What the operating system reads from the disk before it can change a part of it, in bytes.
+const PAGE: u64 = 4 << 10;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How far the journal has come.
@@ -67,8 +69,10 @@ pub(crate) struct Active {
     pub synced_len: u64,
     /// Whether it was used before, and is not cut since.
     pub reused: bool,
-    /// Bytes that were written once, if only with zeros.
+    /// Bytes that were written once, in a former life or only with zeros.
     touched: u64,
+    /// Up to here there are zeros behind `len`, and the operating system has them in memory.
+    clean: u64,
     /// Whether the last group was small and waited for a sync.
     small_before: bool,
     /// The name that it has until it has its own.
@@ -99,15 +103,8 @@ impl Active {
             checkpoint: shared.counters.checkpoint.load(Relaxed),
             boot: disk.boot_id().unwrap_or_default(),
         };
-        let end: &[u8] = if reused { &END } else { &[] };
-        let begun = file.write_at(0, &mut [IoSlice::new(&header.encode()), IoSlice::new(end)]);
-        if let Err(error) = begun {
-            let _ = disk.remove(&temporary);
-            return Err(AppendError::io("begin", &path, &error));
-        }
-        let len = FILE_HEADER_LEN as u64;
-        let (start_lsn, temporary) = (tip.lsn, Some(temporary));
-        Ok(Active {
+        let (start_lsn, len) = (tip.lsn, FILE_HEADER_LEN as u64);
+        let mut active = Active {
             sequence,
             start_lsn,
             path,
@@ -115,11 +112,18 @@ impl Active {
             len,
             synced_len: 0,
             reused,
-            touched: if reused { u64::MAX } else { len },
+            touched: if reused { options.file_bytes_max } else { len },
+            clean: len,
             small_before: false,
-            temporary,
+            temporary: Some(temporary),
             reserved,
-        })
+        };
+        if let Err(error) = active.write_behind(0, vec![IoSlice::new(&header.encode())], len, false)
+        {
+            active.temporary.iter().for_each(|temporary| drop(disk.remove(temporary)));
+            return Err(AppendError::io("begin", &active.path, &error));
+        }
+        Ok(active)
     }
 
     /// Whether it has the name that a restart finds it by whatever happens.
@@ -161,26 +165,50 @@ impl Active {
     /// Writes `group`, which a sync will follow if `synced`. On an error any part of it may be in
     /// the file.
     ///
-    /// A file system that has only reserved what is written has to note that it is there now,
-    /// which makes the sync a fifth longer. So where one small group after the other waits for a sync,
-    /// zeros are written ahead, and the next ones only overwrite them.
+    /// Zeros are written behind it. In a file that is used again, so that its end can be told, and to the
+    /// end of the page: of one that is written in part the operating system would read the rest from the
+    /// disk first, for a third of what a small group's sync takes. And a file system that has only
+    /// reserved what is written has to note that it is there now, which makes the sync a fifth longer; so
+    /// where one small group after the other waits for a sync, zeros are written far ahead, and the next
+    /// ones only overwrite them.
     pub(crate) fn write(&mut self, group: &Group, synced: bool) -> io::Result<()> {
-        let (mut slices, end) = (group.slices(), self.len + group.len());
-        if self.reused {
-            slices.push(IoSlice::new(&END));
-        }
+        let end = self.len + group.len();
         let small = synced && group.len() <= AHEAD_FOR_MAX;
-        let mut ahead = 0;
-        if small && self.small_before && end > self.touched && self.reserved.is_certain() {
-            ahead = self.reserved.room(end, 0).min(AHEAD) as usize;
-        }
-        let pieces = (0..ahead).step_by(ZEROS.len()).map(|at| ZEROS.len().min(ahead - at));
-        slices.extend(pieces.map(|len| IoSlice::new(&ZEROS[..len])));
-        self.file.write_at(self.len, &mut slices)?;
+        self.write_behind(self.len, group.slices(), end, small && self.small_before)?;
         self.has_now(end);
-        self.touched = self.touched.max(end + ahead as u64);
         self.small_before = small;
         Ok(())
+    }
+
+    /// Writes `slices`, which end at `end`, to `at`, with zeros behind them.
+    fn write_behind<'a>(
+        &mut self,
+        at: u64,
+        mut slices: Vec<IoSlice<'a>>,
+        end: u64,
+        small: bool,
+    ) -> io::Result<()> {
+        let zeros = self.zeros_behind(end, small);
+        let pieces = (0..zeros).step_by(ZEROS.len()).map(|at| ZEROS.len().min(zeros - at));
+        slices.extend(pieces.map(|len| IoSlice::new(&ZEROS[..len])));
+        self.file.write_at(at, &mut slices)?;
+        self.clean = self.clean.max(end + zeros as u64);
+        self.touched = self.touched.max(self.clean);
+        Ok(())
+    }
+
+    /// How many zeros to write behind what ends at `end`, and is one of many small groups or not.
+    fn zeros_behind(&self, end: u64, small: bool) -> usize {
+        let least = if self.reused { END.len() as u64 } else { 0 };
+        let room = if self.reserved.is_certain() { self.reserved.room(end, 0) } else { least };
+        let zeros = if end > self.touched {
+            if small { AHEAD } else { least }
+        } else if end + least > self.clean {
+            (end + least).next_multiple_of(PAGE) - end
+        } else {
+            0
+        };
+        zeros.min(room) as usize
     }
 
     /// Whether `end` is within what the file system has reserved.
@@ -254,5 +282,62 @@ impl Naming {
         let Shared { disk, options, .. } = shared;
         let named = disk.rename(temporary, &self.path).and_then(|()| disk.sync_dir(&options.dir));
         named.map_err(|error| AppendError::io("name", &self.path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, OsDisk};
+    use proptest::prelude::*;
+
+    /// Bytes of the file, each of them once 255.
+    const BYTES: usize = 5 * PAGE as usize;
+
+    proptest! {
+        #[test]
+        fn behind_each_group_are_zeros_to_the_end_of_its_page_and_then_what_was_there(
+            lens in proptest::collection::vec(1_usize..6000, 1..12),
+            reused in any::<bool>(),
+        ) {
+            let dir = tempfile::tempdir().expect("directory");
+            let path = dir.path().join("file");
+            let file = OsDisk.create(&path).expect("is made");
+            file.write_at(0, &mut [IoSlice::new(&[255; BYTES])]).expect("is written");
+            let mut active = Active {
+                sequence: 1,
+                start_lsn: 0,
+                path,
+                file,
+                len: 0,
+                synced_len: 0,
+                reused,
+                touched: BYTES as u64,
+                clean: 0,
+                small_before: false,
+                temporary: None,
+                reserved: Reserved::of(BYTES as u64),
+            };
+            let least = if reused { END.len() } else { 0 };
+            let mut expected = Vec::new();
+            for len in lens {
+                if expected.len() + len + least > BYTES {
+                    break;
+                }
+                expected.extend(vec![1; len]);
+                let end = expected.len();
+                let at = active.len;
+                let group = vec![1; len];
+                let slices = vec![IoSlice::new(&group)];
+                active.write_behind(at, slices, end as u64, true).expect("is written");
+                active.has_now(end as u64);
+                let all = active.file.read_new(0, BYTES + 1).expect("is read");
+                let zeros = (end + least).next_multiple_of(PAGE as usize).min(BYTES);
+                prop_assert_eq!(all.len(), BYTES);
+                prop_assert_eq!(&all[..end], &expected);
+                prop_assert!(all[end..zeros].iter().all(|byte| *byte == 0));
+                prop_assert!(all[zeros.max(active.clean as usize)..].iter().all(|byte| *byte == 255));
+            }
+        }
     }
 }
