@@ -188,6 +188,7 @@ impl<'a> Copy<'a> {
             }
         };
         let before = open.len();
+        open.write_from(self.pace.unit());
         open.push(first, time, batch, range).map_err(fail)?;
         self.pace.copied(open.len() - before);
         Ok(())

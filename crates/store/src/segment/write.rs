@@ -24,8 +24,8 @@ const INDEX_STEP: u64 = 64 << 10;
 const LARGE_MIN: u64 = 64 << 10;
 /// Bytes written before they are made durable.
 const SYNC_BYTES: u64 = 4 << 20;
-/// Bytes gathered before they are written: few, so that the journal's syncs never wait long behind
-/// them.
+/// Most bytes gathered before they are written: few, so that the journal's syncs never wait long
+/// behind them.
 const WRITE_BYTES: usize = 128 << 10;
 
 /// A segment being written, under a name of its own until it is whole.
@@ -38,6 +38,8 @@ pub(crate) struct SegmentWriter {
     written: u64,
     /// Bytes of those that are durable.
     synced: u64,
+    /// Bytes gathered before they are written.
+    write_from: usize,
     buffer: AlignedBuffer,
     /// Whether writes have to be of whole units.
     direct: bool,
@@ -89,6 +91,7 @@ impl SegmentWriter {
             file,
             written: 0,
             synced: 0,
+            write_from: WRITE_BYTES,
             buffer,
             direct,
             block: None,
@@ -110,6 +113,11 @@ impl SegmentWriter {
         self.written + self.buffer.len() as u64
     }
 
+    /// From now on, writes what is gathered where that is `bytes` or more.
+    pub(crate) fn write_from(&mut self, bytes: u64) {
+        self.write_from = usize::try_from(bytes).map_or(WRITE_BYTES, |it| it.min(WRITE_BYTES));
+    }
+
     /// Adds messages that follow one another: those of `range` of `batch`, the first of which has
     /// offset `first`. Offsets rise; times do not fall.
     pub(crate) fn push(
@@ -128,7 +136,7 @@ impl SegmentWriter {
             };
             if !self.block.as_ref().is_some_and(goes_on) {
                 self.close_block();
-                if self.buffer.len() >= WRITE_BYTES {
+                if self.buffer.len() >= self.write_from {
                     self.flush()?;
                 }
             }

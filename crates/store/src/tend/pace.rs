@@ -1,5 +1,6 @@
-//! How fast the background copies: at once while nobody writes; else with rests, which get shorter when
-//! much has piled up, and end where that is as much as may be.
+//! How fast the background copies: at once while nobody writes; else a little at a time, as the syncs of
+//! others wait for it, with rests between. They are so long that it gets on faster than others write,
+//! get shorter when much has piled up, and end where that is as much as may be.
 //!
 //! What waits longer is copied less: more of it is finished by then.
 //!
@@ -13,10 +14,16 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Bytes copied between two rests: what a sync of the journal may have to wait for.
-const UNIT: u64 = 128 << 10;
-/// The longest rest, in microseconds; copying a unit takes a tenth of that, or less.
-const REST_US_MAX: u64 = 2_000;
+/// Fewest bytes that are copied between two rests.
+const UNIT_MIN: u64 = 64 << 10;
+/// Most bytes that are: what a sync of the journal may have to wait for.
+const UNIT_MAX: u64 = 128 << 10;
+/// The shortest rest while little has piled up, in microseconds; copying the most takes a tenth of that.
+const REST_US_MIN: u64 = 2_000;
+/// The longest rest, in microseconds.
+const REST_US_MAX: u64 = 20_000;
+/// So many times what others write is copied meanwhile, as far as that is between the least and the most.
+const LEAD: u64 = 2;
 /// Frames in the journal at which there are no rests any more: each of messages has its place in
 /// memory.
 const FRAMES_MAX: u64 = 1 << 20;
@@ -26,6 +33,8 @@ pub(crate) struct Pace {
     shared: Arc<Shared>,
     /// When everything was made durable last.
     synced_at: u64,
+    beat: Beat,
+    /// Bytes copied since the last rest.
     copied: u64,
     /// Bytes that were written to the journal when it was looked at last.
     seen: u64,
@@ -34,13 +43,18 @@ pub(crate) struct Pace {
 impl Pace {
     /// Before anything is copied.
     pub(crate) fn new(shared: Arc<Shared>) -> Pace {
-        Pace { shared, synced_at: 0, copied: 0, seen: 0 }
+        Pace { shared, synced_at: 0, beat: Beat::FASTEST, copied: 0, seen: 0 }
+    }
+
+    /// Bytes that are better not exceeded by what is written at once.
+    pub(crate) fn unit(&self) -> u64 {
+        self.beat.unit
     }
 
     /// Notes that `bytes` were copied, and rests if it is time.
     pub(crate) fn copied(&mut self, bytes: u64) {
         self.copied += bytes;
-        if self.copied < UNIT {
+        if self.copied < self.beat.unit {
             return;
         }
         self.copied = 0;
@@ -50,9 +64,12 @@ impl Pace {
         }
         let Shared { options, counters, tight, wake, .. } = &*self.shared;
         let written = counters.bytes.load(Relaxed);
-        let is_idle = std::mem::replace(&mut self.seen, written) == written;
-        if options.background && !is_idle && !tight.load(Relaxed) {
-            wake.rest(Duration::from_micros(self.rest_us()));
+        let came = written.saturating_sub(std::mem::replace(&mut self.seen, written));
+        if options.background && came > 0 && !tight.load(Relaxed) {
+            self.beat = self.beat.next(came, self.rest_us_max());
+            wake.rest(Duration::from_micros(self.beat.rest_us));
+        } else {
+            self.beat = Beat::FASTEST;
         }
     }
 
@@ -75,13 +92,13 @@ impl Pace {
         Ok(())
     }
 
-    fn rest_us(&self) -> u64 {
+    fn rest_us_max(&self) -> u64 {
         let files = self.shared.files.lock();
         let frames = match (files.first_key_value(), files.last_key_value()) {
             (Some((_, first)), Some((_, last))) => last.saturating_sub(*first),
             _ => 0,
         };
-        rest_us(files.len() as u64, frames, self.shared.options.journal_files_max as u64)
+        rest_us_max(files.len() as u64, frames, self.shared.options.journal_files_max as u64)
     }
 }
 
@@ -97,13 +114,44 @@ pub(super) fn flush(shared: &Shared) -> Result<u64, TendError> {
     outcome.map_err(TendError::Journal)
 }
 
-/// How long to rest where there are so many journal files, of at most `files_max`, with so many
-/// frames: as long as may be until three quarters of the most are there, then less and less. So what
-/// one burst has left disturbs the next one little.
-fn rest_us(files: u64, frames: u64, files_max: u64) -> u64 {
+/// How much is copied, and how long the rest after it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Beat {
+    /// Bytes.
+    unit: u64,
+    /// Microseconds.
+    rest_us: u64,
+}
+
+impl Beat {
+    /// As far as there are rests at all.
+    const FASTEST: Beat = Beat { unit: UNIT_MAX, rest_us: REST_US_MIN };
+
+    /// The next one, where others wrote `came` bytes in this one, and a rest of `rest_us_max` is the
+    /// longest.
+    fn next(self, came: u64, rest_us_max: u64) -> Beat {
+        if rest_us_max < REST_US_MIN {
+            return Beat { unit: UNIT_MAX, rest_us: rest_us_max };
+        }
+        // In the shortest rest; copying itself takes little of the time.
+        let due = came.saturating_mul(LEAD * REST_US_MIN) / self.rest_us.max(1);
+        let unit = due.clamp(UNIT_MIN, UNIT_MAX);
+        let rest_us = (REST_US_MIN * unit / due.max(1)).clamp(REST_US_MIN, rest_us_max);
+        Beat { unit, rest_us }
+    }
+}
+
+/// The longest rest where there are so many journal files, of at most `files_max`, with so many frames:
+/// as long as may be until half of the most are there, then less and less. So what one burst has left
+/// disturbs the next one little.
+fn rest_us_max(files: u64, frames: u64, files_max: u64) -> u64 {
     let left = |there: u64, most: u64| {
-        let rest = REST_US_MAX * 4 * most.saturating_sub(there) / most.max(1);
-        rest.min(REST_US_MAX)
+        let (left, most) = (most.saturating_sub(there), most.max(1));
+        if 4 * left >= most {
+            (REST_US_MAX * (4 * left - most) / most).clamp(REST_US_MIN, REST_US_MAX)
+        } else {
+            REST_US_MIN * 4 * left / most
+        }
     };
     left(files, files_max).min(left(frames, FRAMES_MAX))
 }
@@ -116,7 +164,9 @@ mod tests {
     fn rests_get_shorter_the_more_there_is_to_copy_and_end() {
         let many = FRAMES_MAX - FRAMES_MAX / 8;
         let table = [
-            (0, 0, 2000),
+            (0, 0, 20_000),
+            (8, 0, 20_000),
+            (10, 0, 10_000),
             (12, 0, 2000),
             (14, 0, 1000),
             (15, 0, 500),
@@ -125,8 +175,33 @@ mod tests {
             (4, many, 1000),
         ];
         for (files, frames, us) in table {
-            assert_eq!(rest_us(files, frames, 16), us, "{files} files, {frames} frames");
+            assert_eq!(rest_us_max(files, frames, 16), us, "{files} files, {frames} frames");
         }
-        assert_eq!((rest_us(3, FRAMES_MAX, 16), rest_us(0, 0, 0)), (0, 0));
+        assert_eq!((rest_us_max(3, FRAMES_MAX, 16), rest_us_max(0, 0, 0)), (0, 0));
+    }
+
+    #[test]
+    fn it_gets_on_faster_than_others_write_and_disturbs_them_no_more_than_that_takes() {
+        // Others write so many KiB in each millisecond; after some time it is at a unit of so many KiB
+        // and a rest of so many microseconds.
+        let table = [
+            (0, 64, 20_000),
+            (2, 64, 16_000),
+            (8, 64, 4_000),
+            (16, 64, 2_000),
+            (24, 96, 2_000),
+            (32, 128, 2_000),
+            (9_999, 128, 2_000),
+        ];
+        for (rate, unit, rest_us) in table {
+            let mut beat = Beat::FASTEST;
+            for _ in 0..4 {
+                beat = beat.next((rate << 10) * beat.rest_us / 1000, REST_US_MAX);
+            }
+            assert_eq!(beat, Beat { unit: unit << 10, rest_us }, "{rate} KiB/ms");
+        }
+        let hurry = Beat::FASTEST.next(1, 700);
+        assert_eq!(hurry, Beat { unit: UNIT_MAX, rest_us: 700 });
+        assert_eq!(Beat { unit: 1, rest_us: 0 }.next(u64::MAX, REST_US_MAX), Beat::FASTEST);
     }
 }
