@@ -85,7 +85,7 @@ fn run(first: u64, histories: u64, lie: Option<Lie>) -> ExitCode {
         total.into_inner().unwrap_or_else(|broken| broken.into_inner());
     println!(
         "{histories} histories from seed {first}: {} lives, {} kills, {} power losses, {} crashes \
-         during recovery, {} bits flipped, {} groups past the cache, {} acknowledged, {} refused, {operations} operations; \
+         during recovery, {} bits flipped, {} groups past the cache, {} files ready early, {} acknowledged, {} refused, {operations} operations; \
          {} histories are wrong",
         counts.lives,
         counts.kills,
@@ -93,6 +93,7 @@ fn run(first: u64, histories: u64, lie: Option<Lie>) -> ExitCode {
         counts.during_recovery,
         counts.flips,
         counts.direct,
+        counts.prepared,
         counts.acknowledged,
         counts.refused,
         wrong.len(),

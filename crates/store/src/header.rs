@@ -90,7 +90,8 @@ pub(crate) fn reserve_path(dir: &Path) -> PathBuf {
     dir.join("journal.reserve")
 }
 
-/// Path under which what was journal file `sequence` waits to be used again.
+/// Path under which what was journal file `sequence` waits to be used again, or one that never was any
+/// waits to be used.
 pub(crate) fn spare_path(dir: &Path, sequence: u64) -> PathBuf {
     dir.join(format!("journal-{sequence:020}.spare"))
 }

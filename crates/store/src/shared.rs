@@ -177,7 +177,10 @@ pub(crate) struct Shared {
     pub unsafe_from: AtomicU64,
     /// Whether anything that was acknowledged may be lost to a power cut.
     pub unsynced: AtomicBool,
-    /// Files that were journal files and can be again.
+    /// Whether little is written lately, and waits for syncs.
+    pub calm: AtomicBool,
+    /// Files that wait to be journal files: they have the length of one, and what is in them is of no
+    /// matter.
     pub spares: Mutex<Vec<PathBuf>>,
     /// Bytes of the file in reserve; 0 while there is none.
     pub reserve: AtomicU64,
@@ -217,6 +220,7 @@ impl Shared {
             rewrites: AtomicU64::new(0),
             unsafe_from: AtomicU64::new(u64::MAX),
             unsynced: AtomicBool::new(false),
+            calm: AtomicBool::new(false),
             spares: Mutex::new(found.spares),
             reserve: AtomicU64::new(0),
             leavings: Mutex::new(found.leavings),

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 mod pace;
 mod release;
+mod spares;
 mod taken;
 
 pub(crate) use pace::Pace;
@@ -58,6 +59,8 @@ pub(crate) struct Tender {
     next_pause: u32,
     /// Bytes that the journal had got when that was looked at, and when there were more last.
     seen: (u64, Tick),
+    /// Whether new files are worth being filled with zeros, as far as is known.
+    zeros_help: bool,
 }
 
 impl Tender {
@@ -80,6 +83,7 @@ impl Tender {
             pause: 0,
             next_pause: 1,
             seen: (0, Tick(0)),
+            zeros_help: true,
         }
     }
 
@@ -131,6 +135,9 @@ impl Tender {
             checkpoint::keep_reserve(&**disk, &options.dir, self.checkpoint_bytes);
         }
         self.trim_spares();
+        if done.is_ok() && !self.no_room {
+            self.prepare_spares();
+        }
         self.leave_newest();
         done
     }

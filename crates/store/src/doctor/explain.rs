@@ -69,7 +69,7 @@ fn what(file: &dyn DiskFile, path: &Path, dir: &Path) -> io::Result<String> {
         return Ok("room kept for the journal on a full disk; nothing in it counts".into());
     }
     if spare_sequence(path).is_some() {
-        return Ok("a journal file that waits to be used again; nothing in it counts".into());
+        return Ok("a file that waits to be a journal file; nothing in it counts".into());
     }
     if name.ends_with(".damaged") {
         return Ok("a journal file set aside because of damage; nobody reads it".into());

@@ -78,6 +78,10 @@ fn reuse(shared: &Shared, spare: &Path, bytes: u64, temporary: &Path) -> io::Res
     // It must not come back under its former name with what is written to it now.
     disk.sync_dir(&options.dir)?;
     let file = disk.open(temporary)?;
+    if file.len()? < options.file_bytes_max {
+        // The process died in preparing it.
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let mut reserved = Reserved::of(options.file_bytes_max);
     reserved.extend(&*file, bytes + END.len() as u64, options.file_bytes_max)?;
     Ok(Blank { file, reserved, reused: true })

@@ -7,16 +7,13 @@ use super::pace::flush;
 use super::{Tender, remove};
 use crate::checkpoint::{self, Checkpoint, TopicPoint};
 use crate::error::TendError;
-use crate::header::{journal_sequence, spare_path};
+use crate::header::journal_sequence;
 use crate::room::is_full;
 use crate::segment::{frames_path, frames_sequence};
 use crate::shared::Shared;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// How long more files wait to be used again than without load, in milliseconds.
-const SPARES_MS: u64 = 30_000;
 
 impl Tender {
     /// Says what there is now, then gives back what is needed no more.
@@ -107,38 +104,5 @@ impl Tender {
             kept.push(path);
         }
         kept
-    }
-
-    /// Removes files that wait to be used again, once nobody has written for a while.
-    pub(super) fn trim_spares(&mut self) {
-        let Shared { options, counters, spares, .. } = &*self.shared;
-        let (now, written) = (options.clock.tick(), counters.bytes.load(Relaxed));
-        if std::mem::replace(&mut self.seen.0, written) != written {
-            self.seen.1 = now;
-        } else if now >= self.seen.1.after_ms(SPARES_MS) {
-            let mut spares = spares.lock();
-            let keep = options.spare_files_max.min(spares.len());
-            let needless = spares.split_off(keep);
-            drop(spares);
-            remove(&self.shared, needless);
-        }
-    }
-
-    /// Keeps a journal file for another life, if there is room for it beside `others`: under load
-    /// as many as the journal may have, because what the kernel has of them in memory is used
-    /// again with them, and new memory is dear.
-    fn spare(&self, path: &Path, sequence: u64, others: usize) -> Option<PathBuf> {
-        let Shared { disk, options, spares, files, .. } = &*self.shared;
-        let most = match options.spare_files_max {
-            0 => 0,
-            least => least.max(options.journal_files_max.saturating_sub(files.lock().len())),
-        };
-        if spares.lock().len() + others >= most {
-            return None;
-        }
-        let len = disk.open(path).and_then(|file| file.len());
-        let spare = spare_path(&options.dir, sequence);
-        let whole = len.is_ok_and(|len| len == options.file_bytes_max);
-        (whole && disk.rename(path, &spare).is_ok()).then_some(spare)
     }
 }

@@ -17,6 +17,7 @@ mod repair;
 mod retention;
 mod sequence;
 mod service;
+mod spares;
 mod taken;
 
 use crate::read_batch::{ReadBatch, ReadLimit};

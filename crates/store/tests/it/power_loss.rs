@@ -29,6 +29,7 @@ fn nothing_acknowledged_is_lost_in_any_history() {
         counts.refused,
         counts.flips,
         counts.direct,
+        counts.prepared,
         counts.acknowledged,
         // And segments took journal files over, which were read again, moved after a crash, given
         // up, written again, and damaged.

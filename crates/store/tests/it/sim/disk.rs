@@ -89,6 +89,8 @@ pub struct Trace {
     pub operations: u64,
     /// Those of them that were writes to the journal past the operating system's cache.
     pub direct: u64,
+    /// Those of them that made a journal file to be ready before it is needed.
+    pub prepared: u64,
     lines: Option<Vec<String>>,
 }
 

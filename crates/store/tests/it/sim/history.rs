@@ -56,6 +56,8 @@ pub struct Counts {
     pub flips: u64,
     /// Groups written past the operating system's cache.
     pub direct: u64,
+    /// Journal files made to be ready before they are needed.
+    pub prepared: u64,
     /// Of those, in journal files that segments had taken over.
     pub flips_taken: u64,
     /// Histories in which segments took a journal file over.
@@ -83,6 +85,7 @@ impl Counts {
         self.refused += other.refused;
         self.flips += other.flips;
         self.direct += other.direct;
+        self.prepared += other.prepared;
         self.flips_taken += other.flips_taken;
         self.adopting += other.adopting;
         self.adopted += other.adopted;
@@ -100,7 +103,7 @@ pub fn run(seed: u64, lie: Option<Lie>, story: bool) -> Outcome {
     history.disk.end();
     history.counts.adopting = u64::from(history.counts.adopted > 0);
     let (trace, story) = (history.disk.trace(), history.disk.story());
-    history.counts.direct = trace.direct;
+    (history.counts.direct, history.counts.prepared) = (trace.direct, trace.prepared);
     Outcome { violation, trace, counts: history.counts, story }
 }
 
@@ -522,7 +525,8 @@ impl History {
         if synced.is_empty() {
             return Ok(());
         }
-        for _ in 0..self.random.within(5, 12) {
+        let most = self.random.pick(&[12, 12, 12, 40]);
+        for _ in 0..self.random.within(5, most) {
             let topic = self.random.pick(&synced);
             let work = Work { mode: WalSyncMode::FsyncBatch, ..self.draw_work(store, topic) };
             store.settle();
@@ -530,7 +534,8 @@ impl History {
             store.settle();
             self.hear(work, answer)?;
         }
-        Ok(())
+        // After many of them there is time to have files ready.
+        if most > 12 { self.tend(store) } else { Ok(()) }
     }
 
     fn draw_work(&mut self, store: &Store, topic: usize) -> Work {

@@ -34,6 +34,7 @@ impl Disk for SimDisk {
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
+        state.trace.prepared += u64::from(path.extension().is_some_and(|it| it == "spare"));
         let done = matches!(verdict, Verdict::Done) || state.done_anyway();
         let inode = state.inodes.len();
         if done {
