@@ -24,8 +24,10 @@ use std::time::Duration;
 const SPARES_MS: u64 = 30_000;
 /// Bytes of zeros that are written at once: much, so that they are done with soon.
 const PIECE: usize = 512 << 10;
-/// A disk that takes so long for a piece is better used for what is waited for.
+/// A disk that takes so long for each piece is better used for what is waited for.
 const SLOW: Duration = Duration::from_millis(4);
+/// So many pieces may be late at once.
+const LATE_MAX: u32 = 8;
 
 impl Tender {
     /// Removes files that wait to be used again, once nobody has written for a while.
@@ -97,18 +99,19 @@ impl Tender {
         file.preallocate(len)?;
         let mut piece = AlignedBuffer::with_capacity(PIECE);
         piece.push(&[0; PIECE]);
+        let (begun, mut may_take) = (clock.elapsed(), SLOW * LATE_MAX);
         for at in (0..len).step_by(PIECE) {
             if !calm.load(Relaxed) || tight.load(Relaxed) {
                 return Ok(false);
             }
-            let begun = clock.elapsed();
             match usize::try_from(len - at) {
                 Ok(left) if left < PIECE => {
                     file.write_at(at, &mut [IoSlice::new(&piece.all()[..left])])?;
                 }
                 _ => file.write_direct_at(at, piece.all())?,
             }
-            if clock.elapsed().saturating_sub(begun) >= SLOW {
+            may_take += SLOW;
+            if clock.elapsed().saturating_sub(begun) >= may_take {
                 self.zeros_help = false;
                 return Ok(false);
             }

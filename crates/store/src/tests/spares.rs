@@ -2,7 +2,11 @@
 
 use super::history::copy_dir;
 use super::*;
+use crate::Clock;
 use crate::header::spare_path;
+use danube_core::{Tick, WallMs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Spares in `dir`.
 fn spares(dir: &Path) -> Vec<PathBuf> {
@@ -60,6 +64,32 @@ fn they_are_made_while_little_is_written_that_waits_for_syncs() {
     store.close().expect("closes");
     let store = open_sparing(dir.path());
     assert_eq!(texts(&topic(&store, 1)), expected(0..58));
+}
+
+/// Time that passes whenever somebody looks, in milliseconds.
+struct Passing(AtomicU64, u64);
+
+impl Clock for Passing {
+    fn wall(&self) -> WallMs {
+        WallMs(0)
+    }
+
+    fn tick(&self) -> Tick {
+        Tick(self.0.fetch_add(self.1, Ordering::Relaxed))
+    }
+}
+
+#[test]
+fn a_slow_disk_makes_none() {
+    for (each_ms, wanted) in [(35, 2), (36, 0)] {
+        let dir = tempfile::tempdir().expect("directory");
+        let clock = Arc::new(Passing(AtomicU64::new(0), each_ms));
+        let options = StoreOptions { clock, spare_files_max: 2, ..options(dir.path()) };
+        let store = Store::open(options, &mut |_| {}).expect("opens");
+        put_each(&topic(&store, 1), 0..20, WalSyncMode::FsyncBatch);
+        store.tend().expect("tends");
+        assert_eq!(spares(dir.path()).len(), wanted, "{each_ms} ms for each");
+    }
 }
 
 #[test]
