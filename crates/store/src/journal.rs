@@ -186,10 +186,6 @@ impl Journal {
             Some(written) => (true, written),
             None => (false, active.write(group, synced)),
         };
-        let calm = active.is_calm();
-        if self.shared.calm.swap(calm, Relaxed) != calm && calm {
-            self.shared.wake.set();
-        }
         let Err(error) = written else {
             self.make_next_early(group.len());
             return Ok(());

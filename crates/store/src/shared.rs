@@ -177,7 +177,7 @@ pub(crate) struct Shared {
     pub unsafe_from: AtomicU64,
     /// Whether anything that was acknowledged may be lost to a power cut.
     pub unsynced: AtomicBool,
-    /// Whether little is written lately, and waits for syncs.
+    /// Whether writes that wait for a sync come one at a time, and nothing else does.
     pub calm: AtomicBool,
     /// Files that wait to be journal files: they have the length of one, and what is in them is of no
     /// matter.

@@ -76,6 +76,8 @@ impl Writer {
         let begun = self.shared.options.clock.elapsed();
         let mut sorted = sort(commands);
         let one = one && sorted.late.len() == 1;
+        // What only asks for a sync is no work.
+        let calm = one || sorted.writes().next().is_none();
         self.now = self.shared.options.clock.wall().0;
         let syncs = std::mem::take(&mut sorted.syncs);
         let Sorted { roll, sync_soon, .. } = sorted;
@@ -104,18 +106,23 @@ impl Writer {
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;
         self.group.clear(due);
-        self.let_callers_write((one && !due).then_some(begun), by);
+        self.let_callers_write(calm, (one && !due).then_some(begun), by);
     }
 
-    /// Says what those who bring writes may write themselves. A group of one write with a sync, with
-    /// nothing else to do, has `alone_since` when it was begun.
-    fn let_callers_write(&mut self, alone_since: Option<Duration>, by: By) {
+    /// Says what those who bring writes may write themselves, after a `calm` group: of one write with a
+    /// sync, or of none. One with nothing else to do has `alone_since` when it was begun.
+    fn let_callers_write(&mut self, calm: bool, alone_since: Option<Duration>, by: By) {
         let Shared { options, callers_busy, easy_bytes, easy_sync_bytes, .. } = &*self.shared;
         let (clock, now) = (&options.clock, options.clock.tick());
         let busy = callers_busy.swap(false, Relaxed);
         match alone_since.filter(|_| !busy) {
             Some(begun) => self.lone.alone(by, clock.elapsed().saturating_sub(begun), now),
             None => self.lone.company(),
+        }
+        self.lone.group(calm && !busy);
+        let calm = self.lone.is_calm();
+        if self.shared.calm.swap(calm, Relaxed) != calm && calm {
+            self.shared.wake.set();
         }
         let easy = self.easy_bytes(now);
         easy_bytes.store(easy, Relaxed);

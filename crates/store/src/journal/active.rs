@@ -25,8 +25,6 @@ pub(crate) static END: [u8; FRAME_HEADER_LEN] = [0; FRAME_HEADER_LEN];
 const AHEAD: u64 = 256 << 10;
 /// What is larger than this goes without them: the device takes longer for that anyhow.
 const AHEAD_FOR_MAX: u64 = 16 << 10;
-/// After so many groups in a row that are no larger, little is written.
-const CALM_GROUPS: u32 = 8;
 /// What the operating system reads from the disk before it can change a part of it, in bytes.
 const PAGE: u64 = 4 << 10;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -75,8 +73,8 @@ pub(crate) struct Active {
     touched: u64,
     /// Up to here there are zeros behind `len`, and the operating system has them in memory.
     clean: u64,
-    /// The last so many groups were small and waited for a sync.
-    small_groups: u32,
+    /// Whether the last group was small and waited for a sync.
+    small_before: bool,
     /// The name that it has until it has its own.
     temporary: Option<PathBuf>,
     reserved: Reserved,
@@ -116,7 +114,7 @@ impl Active {
             reused,
             touched: if reused { options.file_bytes_max } else { len },
             clean: len,
-            small_groups: 0,
+            small_before: false,
             temporary: Some(temporary),
             reserved,
         };
@@ -176,10 +174,9 @@ impl Active {
     pub(crate) fn write(&mut self, group: &Group, synced: bool) -> io::Result<()> {
         let end = self.len + group.len();
         let small = synced && group.len() <= AHEAD_FOR_MAX;
-        let before = if small { self.small_groups } else { 0 };
-        self.write_behind(self.len, group.slices(), end, before > 0)?;
+        self.write_behind(self.len, group.slices(), end, small && self.small_before)?;
         self.has_now(end);
-        self.small_groups = if small { before.saturating_add(1) } else { 0 };
+        self.small_before = small;
         Ok(())
     }
 
@@ -221,12 +218,7 @@ impl Active {
 
     /// Takes note that all up to `end` is written.
     pub(super) fn has_now(&mut self, end: u64) {
-        (self.len, self.touched, self.small_groups) = (end, self.touched.max(end), 0);
-    }
-
-    /// Whether little is written lately, and waits for syncs.
-    pub(super) fn is_calm(&self) -> bool {
-        self.small_groups >= CALM_GROUPS
+        (self.len, self.touched, self.small_before) = (end, self.touched.max(end), false);
     }
 
     /// Whether a restart would have to look at it.
@@ -322,7 +314,7 @@ mod tests {
                 reused,
                 touched: BYTES as u64,
                 clean: 0,
-                small_groups: 0,
+                small_before: false,
                 temporary: None,
                 reserved: Reserved::of(BYTES as u64),
             };

@@ -3,8 +3,8 @@
 //! A file system that has only reserved what is written next has to note that it is there now, by a
 //! commit of its own journal at each sync (ext4's and XFS's unwritten extents): a sync of 150 KiB took
 //! 0.28 ms, and 0.18 where something had been there before. Files that are used again have that
-//! everywhere. Until there are any, new ones get zeros while little is written, so that more finds
-//! them ready.
+//! everywhere. Until there are any, new ones get zeros while lone writes come that wait for syncs, so
+//! that more finds them ready.
 //!
 //! Law: what is in such a file is of no matter; it has its whole length, and is never waited for.
 
@@ -63,7 +63,7 @@ impl Tender {
         (whole && disk.rename(path, &spare).is_ok()).then_some(spare)
     }
 
-    /// Makes new files of zeros, while little is written that waits for syncs, and none are ready.
+    /// Makes new files of zeros, while writes that wait for syncs come one at a time, and none are ready.
     pub(super) fn prepare_spares(&mut self) {
         let shared = Arc::clone(&self.shared);
         let Shared { disk, options, spares, calm, .. } = &*shared;

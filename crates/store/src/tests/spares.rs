@@ -22,9 +22,11 @@ fn expected(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("number {number}")).collect()
 }
 
+/// One at a time.
 fn put_each(log: &TopicLog, numbers: std::ops::Range<usize>, sync: WalSyncMode) {
     for text in expected(numbers) {
         append(log, &text, sync).expect("appends");
+        log.shared.commands.settle();
     }
 }
 
@@ -36,10 +38,10 @@ fn they_are_made_while_little_is_written_that_waits_for_syncs() {
     put_each(&log, 0..40, WalSyncMode::OsCacheFlush);
     store.tend().expect("tends");
     assert_eq!(spares(dir.path()).len(), 0, "nobody waits for syncs");
-    put_each(&log, 40..47, WalSyncMode::FsyncBatch);
+    put_each(&log, 40..55, WalSyncMode::FsyncBatch);
     store.tend().expect("tends");
     assert_eq!(spares(dir.path()).len(), 0, "not for long");
-    put_each(&log, 47..48, WalSyncMode::FsyncBatch);
+    put_each(&log, 55..60, WalSyncMode::FsyncBatch);
     store.tend().expect("tends");
     let ready = spares(dir.path());
     assert_eq!(ready.len(), 2);
@@ -51,7 +53,7 @@ fn they_are_made_while_little_is_written_that_waits_for_syncs() {
     assert_eq!(spares(dir.path()).len(), 2, "no more of them");
     // Each of them is used, and what was killed meanwhile is whole.
     let large = Bytes::from(vec![b'l'; 20 << 10]);
-    for at in 48..58 {
+    for at in 60..70 {
         put_each(&log, at..at + 1, WalSyncMode::FsyncBatch);
         let other = start_append(&topic(&store, 2), vec![large.clone()], WalSyncMode::FsyncBatch);
         wait(&other).expect("appends");
@@ -63,11 +65,15 @@ fn they_are_made_while_little_is_written_that_waits_for_syncs() {
     assert_eq!(spares(dir.path()).len(), 0);
     store.close().expect("closes");
     let store = open_sparing(dir.path());
-    assert_eq!(texts(&topic(&store, 1)), expected(0..58));
+    assert_eq!(texts(&topic(&store, 1)), expected(0..70));
 }
 
 /// Time that passes whenever somebody looks, in milliseconds.
-struct Passing(AtomicU64, u64);
+#[derive(Default)]
+struct Passing {
+    now: AtomicU64,
+    each: AtomicU64,
+}
 
 impl Clock for Passing {
     fn wall(&self) -> WallMs {
@@ -75,7 +81,7 @@ impl Clock for Passing {
     }
 
     fn tick(&self) -> Tick {
-        Tick(self.0.fetch_add(self.1, Ordering::Relaxed))
+        Tick(self.now.fetch_add(self.each.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 }
 
@@ -83,10 +89,12 @@ impl Clock for Passing {
 fn a_slow_disk_makes_none() {
     for (each_ms, wanted) in [(35, 2), (36, 0)] {
         let dir = tempfile::tempdir().expect("directory");
-        let clock = Arc::new(Passing(AtomicU64::new(0), each_ms));
-        let options = StoreOptions { clock, spare_files_max: 2, ..options(dir.path()) };
+        let clock = Arc::new(Passing::default());
+        let options = options(dir.path());
+        let options = StoreOptions { clock: clock.clone(), spare_files_max: 2, ..options };
         let store = Store::open(options, &mut |_| {}).expect("opens");
         put_each(&topic(&store, 1), 0..20, WalSyncMode::FsyncBatch);
+        clock.each.store(each_ms, Ordering::Relaxed);
         store.tend().expect("tends");
         assert_eq!(spares(dir.path()).len(), wanted, "{each_ms} ms for each");
     }
