@@ -25,12 +25,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
+mod calm;
 mod framed;
 mod lone;
 mod numbered;
 mod run;
 mod sorted;
 
+use calm::Calm;
 use framed::{Framed, appended, record_also, take_back};
 use lone::{By, Lone};
 use numbered::{in_sequence, open_producer};
@@ -59,6 +61,7 @@ pub(crate) struct Writer {
     slow_until: Tick,
     /// Whether writes that wait for a sync come one at a time.
     lone: Lone,
+    calm: Calm,
 }
 
 impl Writer {
@@ -67,8 +70,8 @@ impl Writer {
         let cache = TailCache::new(shared.options.cache_bytes_max);
         let journal = Journal::new(Arc::clone(&shared), next_sequence, tip.lsn);
         let group = Group::default();
-        let (slow_until, lone) = (Tick(0), Lone::default());
-        Writer { shared, journal, cache, group, tip, promised: 0, now: 0, slow_until, lone }
+        let (slow_until, lone, calm) = (Tick(0), Lone::default(), Calm::default());
+        Writer { shared, journal, cache, group, tip, promised: 0, now: 0, slow_until, lone, calm }
     }
 
     fn work_off(&mut self, commands: Vec<Command>, by: By) {
@@ -77,7 +80,7 @@ impl Writer {
         let mut sorted = sort(commands);
         let one = one && sorted.late.len() == 1;
         // What only asks for a sync is no work.
-        let calm = one || sorted.writes().next().is_none();
+        self.note_calm(one || sorted.writes().next().is_none());
         self.now = self.shared.options.clock.wall().0;
         let syncs = std::mem::take(&mut sorted.syncs);
         let Sorted { roll, sync_soon, .. } = sorted;
@@ -106,23 +109,28 @@ impl Writer {
         self.shared.unsynced.store(self.journal.has_unsynced(), Release);
         let due = self.shared.commands.load().0 > 0;
         self.group.clear(due);
-        self.let_callers_write(calm, (one && !due).then_some(begun), by);
+        self.let_callers_write((one && !due).then_some(begun), by);
     }
 
-    /// Says what those who bring writes may write themselves, after a `calm` group: of one write with a
-    /// sync, or of none. One with nothing else to do has `alone_since` when it was begun.
-    fn let_callers_write(&mut self, calm: bool, alone_since: Option<Duration>, by: By) {
+    /// Tells the background whether it has time, at a group that is `lone` or not.
+    fn note_calm(&mut self, lone: bool) {
+        let Shared { callers_busy, calm, wake, .. } = &*self.shared;
+        self.calm.note(lone && !callers_busy.load(Relaxed));
+        let is_calm = self.calm.is_calm();
+        if calm.swap(is_calm, Relaxed) != is_calm && is_calm {
+            wake.set();
+        }
+    }
+
+    /// Says what those who bring writes may write themselves. A group of one write with a sync, with
+    /// nothing else to do, has `alone_since` when it was begun.
+    fn let_callers_write(&mut self, alone_since: Option<Duration>, by: By) {
         let Shared { options, callers_busy, easy_bytes, easy_sync_bytes, .. } = &*self.shared;
         let (clock, now) = (&options.clock, options.clock.tick());
         let busy = callers_busy.swap(false, Relaxed);
         match alone_since.filter(|_| !busy) {
             Some(begun) => self.lone.alone(by, clock.elapsed().saturating_sub(begun), now),
             None => self.lone.company(),
-        }
-        self.lone.group(calm && !busy);
-        let calm = self.lone.is_calm();
-        if self.shared.calm.swap(calm, Relaxed) != calm && calm {
-            self.shared.wake.set();
         }
         let easy = self.easy_bytes(now);
         easy_bytes.store(easy, Relaxed);

@@ -120,7 +120,7 @@ impl Active {
         };
         if let Err(error) = active.write_behind(0, vec![IoSlice::new(&header.encode())], len, false)
         {
-            active.temporary.iter().for_each(|temporary| drop(disk.remove(temporary)));
+            let _ = active.temporary.as_ref().map(|temporary| disk.remove(temporary));
             return Err(AppendError::io("begin", &active.path, &error));
         }
         Ok(active)

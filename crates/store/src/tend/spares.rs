@@ -10,7 +10,7 @@
 
 use super::{Tender, remove};
 use crate::aligned::AlignedBuffer;
-use crate::disk::DiskFile;
+use crate::disk::{DIRECT_ALIGN, DiskFile};
 use crate::header::spare_path;
 use crate::room::is_full;
 use crate::shared::Shared;
@@ -99,16 +99,18 @@ impl Tender {
         file.preallocate(len)?;
         let mut piece = AlignedBuffer::with_capacity(PIECE);
         piece.push(&[0; PIECE]);
+        let zeros = piece.all();
         let (begun, mut may_take) = (clock.elapsed(), SLOW * LATE_MAX);
         for at in (0..len).step_by(PIECE) {
             if !calm.load(Relaxed) || tight.load(Relaxed) {
                 return Ok(false);
             }
-            match usize::try_from(len - at) {
-                Ok(left) if left < PIECE => {
-                    file.write_at(at, &mut [IoSlice::new(&piece.all()[..left])])?;
-                }
-                _ => file.write_direct_at(at, piece.all())?,
+            let left = usize::try_from(len - at).map_or(PIECE, |left| left.min(PIECE));
+            let mut bytes = [IoSlice::new(&zeros[..left])];
+            if left % DIRECT_ALIGN == 0 {
+                file.write_direct_at(at, bytes[0])?;
+            } else {
+                file.write_at(at, &mut bytes)?;
             }
             may_take += SLOW;
             if clock.elapsed().saturating_sub(begun) >= may_take {

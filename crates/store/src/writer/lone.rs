@@ -20,11 +20,6 @@ const SLOW: Duration = Duration::from_millis(1);
 /// For so many times as long as a slow one took, the callers do none.
 const SLOW_SHARE: u64 = 20;
 
-/// Most lone writes that are remembered.
-const CALM_MAX: u32 = 64;
-/// So many of them are forgotten for each group that was none.
-const CALM_LESS: u32 = 16;
-
 /// Who did a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
@@ -43,8 +38,6 @@ pub(super) struct Lone {
     credit: u32,
     /// None of them before.
     not_before: Tick,
-    /// How many of the groups before were one write each, at most [`CALM_MAX`], less those that were not.
-    calm: u32,
 }
 
 impl Lone {
@@ -52,7 +45,7 @@ impl Lone {
     /// that `took` so long.
     pub fn alone(&mut self, by: By, took: Duration, now: Tick) {
         if took >= SLOW {
-            (self.alone, self.credit) = (0, 0);
+            self.company();
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             self.not_before = now.after_ms(took_ms.saturating_mul(SLOW_SHARE));
             return;
@@ -71,18 +64,6 @@ impl Lone {
     /// Takes note of anything else that was to do.
     pub fn company(&mut self) {
         (self.alone, self.credit) = (0, 0);
-    }
-
-    /// Takes note of a group: whether it was one write with a sync, or none, whatever waits behind it.
-    pub fn group(&mut self, calm: bool) {
-        let less = self.calm.saturating_sub(CALM_LESS);
-        self.calm = if calm { (self.calm + 1).min(CALM_MAX) } else { less };
-    }
-
-    /// Whether there is time for something else: writes that wait for a sync come one at a time, but for
-    /// a few that met by chance.
-    pub fn is_calm(&self) -> bool {
-        self.calm >= CALM_LESS
     }
 
     /// Whether the next may be done by who brings it.
@@ -126,19 +107,7 @@ mod tests {
         (1..PROOF).for_each(|_| lone.alone(By::Writer, QUICK, NOW));
         lone.company();
         lone.alone(By::Writer, QUICK, NOW);
-        assert!(!lone.is_allowed(NOW) && !lone.is_calm());
-    }
-
-    #[test]
-    fn it_is_calm_after_some_and_until_there_is_more_than_a_little_company() {
-        let mut lone = Lone::default();
-        (1..CALM_LESS).for_each(|_| lone.group(true));
-        assert!(!lone.is_calm());
-        (0..CALM_MAX).for_each(|_| lone.group(true));
-        (0..3).for_each(|_| lone.group(false));
-        assert!(lone.is_calm());
-        lone.group(false);
-        assert!(!lone.is_calm());
+        assert!(!lone.is_allowed(NOW));
     }
 
     #[test]

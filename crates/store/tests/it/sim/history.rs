@@ -54,12 +54,12 @@ pub struct Counts {
     pub refused: u64,
     /// Bits flipped.
     pub flips: u64,
+    /// Of those, in journal files that segments had taken over.
+    pub flips_taken: u64,
     /// Groups written past the operating system's cache.
     pub direct: u64,
     /// Journal files made to be ready before they are needed.
     pub prepared: u64,
-    /// Of those, in journal files that segments had taken over.
-    pub flips_taken: u64,
     /// Histories in which segments took a journal file over.
     pub adopting: u64,
     /// Journal files that segments took over.
